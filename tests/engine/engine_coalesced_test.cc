@@ -386,6 +386,10 @@ TEST_P(CoalescedTest, AReceiverThatHoldsItsShareGetsTheRestLater) {
     one.recorder->Release();
     EXPECT_TRUE(one.recorder->Wait().ok());
   }
+  // They wait in the jobs' own device memory, which is bounded.
+  EXPECT_TRUE(std::any_of(held.begin(), held.end(), [](const One& one) {
+    return one.recorder->Wait()->report.phases.device_to_host > absl::ZeroDuration();
+  }));
   ExpectAsAlone(held);
   ExpectAsAlone(others);
   ExpectNothingHeld();
@@ -420,7 +424,7 @@ TEST_P(CoalescedTest, OneThatEndsWhileItWaitsForItsReceiversBlockHoldsNothing) {
   const auto gone = [&] {
     return std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return job.expired(); });
   };
-  EXPECT_TRUE(await([&] { return gone() >= 5; })) << "nor do the others, with a copy of theirs";
+  EXPECT_TRUE(await([&] { return gone() >= 5; })) << "nor do the others, with their results";
   for (const One& one : held) one.recorder->Release();
   ExpectNothingHeld();
 }

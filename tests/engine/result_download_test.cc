@@ -250,18 +250,12 @@ TEST_F(ResultDownloadTest, AfterAbortItWaitsForNoBlock) {
   while (StagingBlock block = device_.download_staging().TryAcquire()) {
     all.push_back(std::move(block));
   }
-  for (const bool copied : {false, true}) {
-    auto download = Make(0, kBlock, NewReceiver());
-    if (copied) {
-      download->StartCopied(std::string(kBlock, 'x'));
-    } else {
-      download->Start();
-    }
-    const std::weak_ptr<ResultDownload> watched = download;
-    download->Abort();
-    download.reset();
-    EXPECT_TRUE(watched.expired()) << "copied: " << copied;
-  }
+  auto download = Make(0, kBlock, NewReceiver());
+  download->Start();
+  const std::weak_ptr<ResultDownload> watched = download;
+  download->Abort();
+  download.reset();
+  EXPECT_TRUE(watched.expired());
   all.clear();
   EXPECT_THAT(offsets_, IsEmpty());
   EXPECT_THAT(ends_, IsEmpty());
@@ -281,41 +275,6 @@ TEST_F(ResultDownloadTest, AnErrorEndsTheWaitForABlock) {
   EXPECT_EQ(ends_.size(), 1u);
   EXPECT_EQ(download.use_count(), 1) << "the test's own";
   others.clear();
-  ExpectNothingHeld();
-}
-
-TEST_F(ResultDownloadTest, ARangeInHostMemoryGoesOutAsBlocksBecomeFree) {
-  std::vector<StagingBlock> all;
-  while (StagingBlock block = device_.download_staging().TryAcquire()) {
-    all.push_back(std::move(block));
-  }
-  const auto download = Make(8, 8 + 2 * kBlock, NewReceiver());
-  download->StartCopied(std::string(kBlock, 'x') + std::string(kBlock, 'y'));
-  EXPECT_THAT(offsets_, IsEmpty());
-  all.clear();
-  EXPECT_THAT(offsets_, ElementsAre(8, 8 + kBlock));
-  EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes_.data()), bytes_.size()),
-            std::string(kBlock, 'x') + std::string(kBlock, 'y'));
-  EXPECT_THAT(ends_, IsEmpty());
-  RunToEnd();
-  ASSERT_EQ(ends_.size(), 1u);
-  EXPECT_TRUE(ends_[0].ok());
-  EXPECT_EQ(device_.downloads().waiting(), 0u) << "the device has nothing to copy";
-  ExpectNothingHeld();
-}
-
-// The blocks come back from what hangs there, and may still be written.
-TEST_F(ResultDownloadTest, NothingIsPutIntoABlockOfALostDevice) {
-  std::vector<StagingBlock> all;
-  while (StagingBlock block = device_.download_staging().TryAcquire()) {
-    all.push_back(std::move(block));
-  }
-  Make(8, 8 + 2 * kBlock, NewReceiver())->StartCopied(std::string(2 * kBlock, 'x'));
-  device_.Lose("a kernel hangs");
-  all.clear();
-  EXPECT_THAT(offsets_, IsEmpty());
-  ASSERT_EQ(ends_.size(), 1u);
-  EXPECT_EQ(ends_[0].status().code(), absl::StatusCode::kUnavailable);
   ExpectNothingHeld();
 }
 

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <string>
+#include <iterator>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -212,30 +213,51 @@ void JobImpl::EndCoalesced(CoalescedLaunch launch, absl::Status status) {
     const bool last = end == launch.members.size();
     auto shared = last ? std::move(results) : results;
     answers.Schedule([ends = std::move(ends), results = std::move(shared), status]() mutable {
-      if (status.ok()) {
-        for (CoalescedEnd& one : ends) one.job->CopyProduct(one);
-      }
-      results.reset();
-      for (CoalescedEnd& one : ends) {
-        one.job->OnComputed(status, std::move(one.computed));
-      }
+      TellEnds(std::move(ends), std::move(results), status);
     });
   }
 }
 
-// Into a block of its receiver, which may be slow to read it, or to host memory where that one
-// holds its share of the blocks.
-void JobImpl::CopyProduct(CoalescedEnd& end) {
-  const size_t bytes = admitted_.plan.result.dense_bytes();
-  StagingBlock& block = end.computed.result_block;
-  block = device().download_staging().TryAcquire(admitted_.spec.receiver);
-  // As in ResultDownload::Fetch.
-  if (block && !device().Health().ok()) block.Reset();
-  if (block) {
-    std::memcpy(block.data(), end.product, bytes);
-  } else {
-    end.computed.result_copy.assign(reinterpret_cast<const char*>(end.product), bytes);
+void JobImpl::TellEnds(std::vector<CoalescedEnd> ends, std::shared_ptr<StagingBlock> results,
+                       const absl::Status& status) {
+  const auto waiting = std::stable_partition(ends.begin(), ends.end(), [&](CoalescedEnd& one) {
+    return !status.ok() || one.job->CopyProduct(one);
+  });
+  for (auto it = waiting; it != ends.end(); ++it) {
+    const bool last = std::next(it) == ends.end();
+    it->job->PutBack(std::move(*it), last ? std::move(results) : results);
   }
+  results.reset();
+  for (auto it = ends.begin(); it != waiting; ++it) {
+    it->job->OnComputed(status, std::move(it->computed));
+  }
+}
+
+// Into a block of its receiver, which may be slow to read it. False where that one holds its share
+// of the blocks.
+bool JobImpl::CopyProduct(CoalescedEnd& end) {
+  StagingBlock block = device().download_staging().TryAcquire(admitted_.spec.receiver);
+  // A kernel that hangs on a lost device may still write to a recycled block.
+  if (!block || !device().Health().ok()) return false;
+  std::memcpy(block.data(), end.product, admitted_.plan.result.dense_bytes());
+  end.computed.result_block = std::move(block);
+  return true;
+}
+
+// To the device memory that the job has for its result, from where it is downloaded once its
+// receiver lets go of blocks: so that slow receivers fill neither the pool nor the host's memory.
+void JobImpl::PutBack(CoalescedEnd end, std::shared_ptr<StagingBlock> results) {
+  const MatrixMemory& result = *end.computed.holdings->result;
+  Stream& stream = device().upload_stream();
+  absl::Status enqueued =
+      stream.Upload(end.product, result.pitched(), 0, result.shape.dense_bytes());
+  stream.Notify([self = std::move(end.job), computed = std::move(end.computed),
+                 results = std::move(results),
+                 enqueued = std::move(enqueued)](absl::Status status) mutable {
+    results.reset();
+    status.Update(enqueued);
+    self->HandOver(std::move(status), std::move(computed));
+  });
 }
 
 }  // namespace gemmd

@@ -129,8 +129,6 @@ void JobImpl::SendResult(Computed computed) {
   computed.holdings.reset();  // Complete lets go of everything before it says so
   if (computed.result_block) {
     download->StartStaged(std::move(computed.result_block));
-  } else if (!computed.result_copy.empty()) {
-    download->StartCopied(std::move(computed.result_copy));
   } else {
     download->Start();
   }

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,7 +37,6 @@ struct JobPayload {
 struct Computed {
   std::shared_ptr<JobHoldings> holdings;
   StagingBlock result_block;  // with a small result, copied; else empty
-  std::string result_copy;    // or in host memory, where the receiver may have no block
   absl::Duration device_time;
   // Of a launch of several jobs, and the part of its time that is this job's.
   int jobs = 1;
@@ -135,7 +134,10 @@ class JobImpl final : public Job,
   absl::Status EnqueueBatch(const CoalescedLaunch& launch, const CoalescedLayout& layout,
                             JobHoldings& holdings) const;
   static void EndCoalesced(CoalescedLaunch launch, absl::Status status);
-  void CopyProduct(CoalescedEnd& end);
+  static void TellEnds(std::vector<CoalescedEnd> ends, std::shared_ptr<StagingBlock> results,
+                       const absl::Status& status);
+  bool CopyProduct(CoalescedEnd& end);
+  void PutBack(CoalescedEnd end, std::shared_ptr<StagingBlock> results);
 
   void Launch(StreamLease lease);
   absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);

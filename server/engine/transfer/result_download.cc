@@ -1,7 +1,6 @@
 #include "server/engine/transfer/result_download.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "server/base/clock.h"
@@ -50,16 +49,6 @@ void ResultDownload::StartStaged(StagingBlock block) {
   DeliverAll();
 }
 
-void ResultDownload::StartCopied(std::string bytes) {
-  {
-    MutexLock lock(mutex_);
-    if (source_ == nullptr) return;
-    staged_ = true;
-    host_copy_ = std::move(bytes);
-  }
-  Pump();
-}
-
 // Asks for the next block. One is asked for at a time, and its copy enqueued
 // before the next is, so that the copies stay in order.
 void ResultDownload::Pump() {
@@ -80,38 +69,18 @@ void ResultDownload::Pump() {
 void ResultDownload::Fetch(StagingBlock block) {
   std::shared_ptr<Source> source;
   Copied copied{.block = std::move(block)};
-  bool last = false, here = false;
+  bool last = false;
   {
     MutexLock lock(mutex_);
     if (source_ == nullptr) return;
     source = source_;
-  }
-  // What hangs on a lost device may still write into a block that was let go since. One that is
-  // in hand while the device is healthy is no such block.
-  if (absl::Status health = device_.Health(); !health.ok()) {
-    source.reset();
-    return Fail(std::move(health));
-  }
-  {
-    MutexLock lock(mutex_);
-    if (source_ == nullptr) return;
     copied.offset = next_;
     copied.bytes = std::min<uint64_t>(end_ - next_, device_.download_staging().block_bytes());
     next_ += copied.bytes;
     last = next_ == end_;
     ++outstanding_;
-    here = !host_copy_.empty();
-    if (here) {
-      std::memcpy(copied.block.data(), host_copy_.data() + (copied.offset - begin_), copied.bytes);
-      if (last) host_copy_ = std::string();
-    }
   }
-  if (here) {
-    source.reset();
-    OnCopied(std::move(copied), /*by_device=*/false);
-  } else {
-    EnqueueCopy(std::move(source), std::move(copied), last);
-  }
+  EnqueueCopy(std::move(source), std::move(copied), last);
   {
     // Only now: a piece let go on another thread must not enqueue the next copy
     // before this one.
@@ -132,12 +101,12 @@ void ResultDownload::EnqueueCopy(std::shared_ptr<Source> source, Copied copied, 
         status.Update(enqueued);
         source.reset();
         if (!status.ok()) return self->Fail(std::move(status));
-        self->OnCopied(std::move(copied), /*by_device=*/true);
+        self->OnCopied(std::move(copied));
       },
       {.urgency = UrgencyOfPiece(last)});
 }
 
-void ResultDownload::OnCopied(Copied copied, bool by_device) {
+void ResultDownload::OnCopied(Copied copied) {
   const bool small = copied.bytes <= kSmallBytes;
   const Urgency urgency = UrgencyOfPiece(copied.offset + copied.bytes == end_);
   bool here = false;
@@ -145,7 +114,7 @@ void ResultDownload::OnCopied(Copied copied, bool by_device) {
     MutexLock lock(mutex_);
     // Where it has ended the device may be on its way out.
     if (source_ == nullptr) return;
-    here = by_device && small && !device_.CompletionThreadIsBusy();
+    here = small && !device_.CompletionThreadIsBusy();
     copied_.push_back(std::move(copied));
     if (std::exchange(delivering_, true)) return;
   }
@@ -218,14 +187,12 @@ void ResultDownload::EndIfDone() {
 
 ResultDownload::End ResultDownload::Stop() {
   End end;  // outlives the lock, as the others do
-  std::string copy;
   std::shared_ptr<Source> source;
   StagingPool::Place place;
   {
     MutexLock lock(mutex_);
     source = std::exchange(source_, nullptr);
     end = std::exchange(on_end_, nullptr);
-    copy.swap(host_copy_);
     place = place_;
     if (source == nullptr || !acquiring_) return end;
   }

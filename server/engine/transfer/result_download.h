@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -44,9 +43,6 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
   // Instead of Start: passes on a range that the caller has already copied to staging
   // memory, all of [begin, end) in one block, on the caller's thread.
   void StartStaged(StagingBlock block);
-  // Instead of Start: passes on a range that the caller has already copied to host memory, where
-  // the receiver may have no block for it.
-  void StartCopied(std::string bytes);
 
   // Drops the pieces of copies under way when they finish, and then releases the source. Waits for
   // no block any more.
@@ -72,8 +68,8 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
   void Pump();
   void Fetch(StagingBlock block);
   void EnqueueCopy(std::shared_ptr<Source> source, Copied copied, bool last);
-  // Has the piece handed over, after those before it. `by_device`: on its thread.
-  void OnCopied(Copied copied, bool by_device);
+  // On the device's thread: has the piece handed over, after those before it.
+  void OnCopied(Copied copied);
   // Hands over all pieces that wait. On one thread at a time: see delivering_.
   void DeliverAll();
   void Deliver(Copied copied);
@@ -100,7 +96,6 @@ class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
   std::deque<Copied> copied_ ABSL_GUARDED_BY(mutex_);  // at most kWindow, not yet handed over
   bool delivering_ ABSL_GUARDED_BY(mutex_) = false;    // a thread hands pieces over, or soon will
   bool staged_ ABSL_GUARDED_BY(mutex_) = false;        // the device has nothing to copy
-  std::string host_copy_ ABSL_GUARDED_BY(mutex_);      // see StartCopied
   DownloadTimes times_ ABSL_GUARDED_BY(mutex_);
   absl::Time first_handed_over_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::AnyInvocable<void(ResultPiece)> on_piece_;
