@@ -9,11 +9,11 @@ namespace gemmd {
 // awake takes a core, which the bytes of a large transfer need.
 enum class Urgency : uint8_t {
   kPrompt,   // awake, for a while
-  kPatient,  // asleep
+  kCanWait,  // asleep
 };
 
 // Of a piece of a transfer. Behind the last one, more may come at once; between two pieces it is
 // the wire that takes the time.
-inline Urgency UrgencyOfPiece(bool last) { return last ? Urgency::kPrompt : Urgency::kPatient; }
+inline Urgency UrgencyOfPiece(bool last) { return last ? Urgency::kPrompt : Urgency::kCanWait; }
 
 }  // namespace gemmd

@@ -51,7 +51,7 @@ void Workers::Schedule(absl::AnyInvocable<void()> function, Urgency urgency) {
 }
 
 void Workers::Loop() {
-  for (Urgency last = Urgency::kPatient;;) {
+  for (Urgency last = Urgency::kCanWait;;) {
     Scheduled next = Next(last);
     if (!next.function) return;
     next.function();

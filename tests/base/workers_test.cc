@@ -137,7 +137,7 @@ TEST(Workers, EndThoughOneLooks) {
 TEST(Workers, SleepBehindAPatientFunction) {
   Workers workers("test", 1, absl::Minutes(1));
   pthread_t thread{};
-  for (const Urgency urgency : {Urgency::kPrompt, Urgency::kPatient}) {
+  for (const Urgency urgency : {Urgency::kPrompt, Urgency::kCanWait}) {
     std::promise<pthread_t> ran;
     workers.Schedule([&ran] { ran.set_value(pthread_self()); }, urgency);
     thread = ran.get_future().get();

@@ -18,7 +18,7 @@ constexpr size_t kUnit = Arena::kAlignment;
 // The arena never touches its memory: any address will do.
 std::byte* Base() { return reinterpret_cast<std::byte*>(uintptr_t{1} << 40); }
 
-DeviceBuffer Take(Arena& arena, size_t bytes, Stay stay = Stay::kPassing) {
+DeviceBuffer Take(Arena& arena, size_t bytes, Lifetime stay = Lifetime::kJob) {
   absl::StatusOr<DeviceBuffer> buffer = arena.Allocate(bytes, stay);
   EXPECT_TRUE(buffer.ok()) << buffer.status();
   return buffer.ok() ? *std::move(buffer) : DeviceBuffer();
@@ -100,17 +100,17 @@ TEST(Arena, TakesTheSmallestPieceThatFits) {
 TEST(Arena, WhatStaysAndWhatPassesLieAtOppositeEnds) {
   Arena arena(Base(), 64 * kUnit);
   DeviceBuffer job = Take(arena, 20 * kUnit);
-  const DeviceBuffer kept = Take(arena, 4, Stay::kStaying);
+  const DeviceBuffer kept = Take(arena, 4, Lifetime::kMatrix);
   EXPECT_EQ(kept.data(), Base() + 63 * kUnit);
   job.Reset();
   EXPECT_EQ(arena.largest_free(), 63 * kUnit);
 
   // Holes are filled from the same end: the last one that is large enough.
-  DeviceBuffer low = Take(arena, kUnit, Stay::kStaying);
-  const DeviceBuffer lower = Take(arena, kUnit, Stay::kStaying);
+  DeviceBuffer low = Take(arena, kUnit, Lifetime::kMatrix);
+  const DeviceBuffer lower = Take(arena, kUnit, Lifetime::kMatrix);
   low.Reset();
-  EXPECT_EQ(Take(arena, kUnit, Stay::kStaying).data(), Base() + 62 * kUnit);
-  EXPECT_EQ(Take(arena, 2 * kUnit, Stay::kStaying).data(), Base() + 59 * kUnit);
+  EXPECT_EQ(Take(arena, kUnit, Lifetime::kMatrix).data(), Base() + 62 * kUnit);
+  EXPECT_EQ(Take(arena, 2 * kUnit, Lifetime::kMatrix).data(), Base() + 59 * kUnit);
   EXPECT_EQ(Take(arena, 2 * kUnit).data(), Base());
 }
 
@@ -121,19 +121,19 @@ TEST(Arena, WhatStaysDoesNotLookAtEveryHole) {
   Arena arena(Base(), (3 * kHoles + 20) * kUnit);
   std::vector<DeviceBuffer> holes, walls;
   for (int i = 0; i < kHoles; ++i) {
-    walls.push_back(Take(arena, kUnit, Stay::kStaying));
-    holes.push_back(Take(arena, 2 * kUnit, Stay::kStaying));
+    walls.push_back(Take(arena, kUnit, Lifetime::kMatrix));
+    holes.push_back(Take(arena, 2 * kUnit, Lifetime::kMatrix));
   }
-  const DeviceBuffer wall = Take(arena, kUnit, Stay::kStaying);
-  DeviceBuffer fits = Take(arena, 3 * kUnit, Stay::kStaying);
+  const DeviceBuffer wall = Take(arena, kUnit, Lifetime::kMatrix);
+  DeviceBuffer fits = Take(arena, 3 * kUnit, Lifetime::kMatrix);
   std::byte* const fitting = fits.data();
-  const DeviceBuffer wall_behind = Take(arena, kUnit, Stay::kStaying);
+  const DeviceBuffer wall_behind = Take(arena, kUnit, Lifetime::kMatrix);
   holes.clear();
   fits.Reset();
-  const DeviceBuffer below = Take(arena, 3 * kUnit, Stay::kStaying);
+  const DeviceBuffer below = Take(arena, 3 * kUnit, Lifetime::kMatrix);
   EXPECT_EQ(below.data(), wall_behind.data() - 3 * kUnit);
   const DeviceBuffer all_below = Take(arena, arena.largest_free());
-  EXPECT_EQ(Take(arena, 3 * kUnit, Stay::kStaying).data(), fitting);
+  EXPECT_EQ(Take(arena, 3 * kUnit, Lifetime::kMatrix).data(), fitting);
 }
 
 TEST(Arena, JoinsNeighboursInEveryOrderOfFreeing) {
@@ -184,7 +184,7 @@ TEST(Arena, AgreesWithAModelUnderRandomUse) {
       ASSERT_EQ(arena.largest_free(), largest * kUnit);
 
       if (held.empty() || random() % 2 == 0) {
-        const Stay stay = random() % 3 == 0 ? Stay::kStaying : Stay::kPassing;
+        const Lifetime stay = random() % 3 == 0 ? Lifetime::kMatrix : Lifetime::kJob;
         absl::StatusOr<DeviceBuffer> buffer = arena.Allocate(want * kUnit - random() % kUnit, stay);
         ASSERT_EQ(buffer.ok(), want <= largest);
         if (!buffer.ok()) continue;
@@ -192,7 +192,7 @@ TEST(Arena, AgreesWithAModelUnderRandomUse) {
         size_t begin = first, end = first;
         while (begin > 0 && !taken[begin - 1]) --begin;
         while (end < kUnits && !taken[end]) ++end;
-        if (stay == Stay::kStaying) {
+        if (stay == Lifetime::kMatrix) {
           ASSERT_EQ(first + want, last_end) << "not the end of the last piece that fits";
         } else {
           ASSERT_EQ(end - begin, best) << "not the smallest piece that fits";

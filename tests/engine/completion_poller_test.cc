@@ -79,8 +79,8 @@ INSTANTIATE_TEST_SUITE_P(Manners, CompletionPollerTest,
                          ::testing::Values(Manner{Urgency::kPrompt, absl::ZeroDuration()},
                                            Manner{Urgency::kPrompt, absl::Microseconds(200)},
                                            Manner{Urgency::kPrompt, absl::Seconds(1)},
-                                           Manner{Urgency::kPatient, absl::ZeroDuration()},
-                                           Manner{Urgency::kPatient, absl::Seconds(1)}));
+                                           Manner{Urgency::kCanWait, absl::ZeroDuration()},
+                                           Manner{Urgency::kCanWait, absl::Seconds(1)}));
 
 TEST_P(CompletionPollerTest, CallsBackOnceAMarkIsReachedAndNotBefore) {
   Done done;
@@ -205,9 +205,9 @@ TEST(CompletionPollerPatience, APatientMarkIsNotWaitedForAwake) {
   Done done;
   CompletionPoller poller("test", 2, absl::Microseconds(100), probe);
   poller.Post(1, &at_once, done.Callback());
-  poller.Post(0, &at_once, done.Callback(), Urgency::kPatient);
+  poller.Post(0, &at_once, done.Callback(), Urgency::kCanWait);
   done.Await(2);
-  poller.Post(0, &late, done.Callback(), Urgency::kPatient);
+  poller.Post(0, &late, done.Callback(), Urgency::kCanWait);
   ExpectNapsBetweenLooks(probe);
   late = true;
   done.Await(3);
@@ -220,9 +220,9 @@ TEST(CompletionPollerPatience, PatientMarksDoNotBeginASpin) {
   Done done;
   CompletionPoller poller("test", 1, absl::Minutes(1), probe);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  poller.Post(0, &at_once, done.Callback(), Urgency::kPatient);
+  poller.Post(0, &at_once, done.Callback(), Urgency::kCanWait);
   done.Await(1);
-  poller.Post(0, &late, done.Callback(), Urgency::kPatient);
+  poller.Post(0, &late, done.Callback(), Urgency::kCanWait);
   ExpectNapsBetweenLooks(probe);
   late = true;
   done.Await(2);
@@ -249,7 +249,7 @@ TEST(CompletionPollerEnd, ALongSpinDoesNotDelayIt) {
   FakeProbe::Mark reached{true};
   const auto start = std::chrono::steady_clock::now();
   // Blocks behind the one, spins behind the other.
-  for (const Urgency urgency : {Urgency::kPatient, Urgency::kPrompt}) {
+  for (const Urgency urgency : {Urgency::kCanWait, Urgency::kPrompt}) {
     Done done;
     CompletionPoller poller("test", 1, absl::Seconds(30), probe);
     poller.Post(0, &reached, done.Callback(), urgency);
@@ -272,7 +272,7 @@ TEST(CompletionPollerThreads, ManyPostAtOnce) {
         for (int i = 0; i < kPosts; ++i) {
           poller.Post(
               t % 3, &ready, [&](absl::Status status) { called += status.ok(); },
-              i % 2 == 0 ? Urgency::kPrompt : Urgency::kPatient);
+              i % 2 == 0 ? Urgency::kPrompt : Urgency::kCanWait);
         }
       });
     }

@@ -137,7 +137,7 @@ class FakeDevice final : public Device {
   std::shared_ptr<MatrixMemory> MakeMatrix(const Shape& shape) {
     auto matrix = std::make_shared<MatrixMemory>();
     matrix->device = this;
-    matrix->buffer = *memory().Allocate(shape.pitched_bytes(), Stay::kStaying);
+    matrix->buffer = *memory().Allocate(shape.pitched_bytes(), Lifetime::kMatrix);
     matrix->shape = shape;
     return matrix;
   }

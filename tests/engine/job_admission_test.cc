@@ -35,7 +35,7 @@ class JobAdmissionTest : public ::testing::Test {
   std::string Put(size_t device, const Shape& shape = kSquare) {
     StoreReservation room = *store().Reserve(device, shape.pitched_bytes(), {});
     return store()
-        .Add(std::move(room), *fake_.core.AllocateMatrix(device, shape, Stay::kStaying))
+        .Add(std::move(room), *fake_.core.AllocateMatrix(device, shape, Lifetime::kMatrix))
         ->id;
   }
   AdmittedJob Admit(JobSpec spec) {
@@ -388,7 +388,7 @@ TEST_F(JobAdmissionTest, AJobThatNoReplicaCouldHelpDropsNone) {
   const std::string a = Put(0, half);
   (void)store().AddReplica(
       *store().Pin({.id = a}), *store().ReserveReplica(1, half.pitched_bytes()),
-      std::make_shared<Copied>(*fake_.core.AllocateMatrix(1, half, Stay::kPassing)));
+      std::make_shared<Copied>(*fake_.core.AllocateMatrix(1, half, Lifetime::kJob)));
   ASSERT_EQ(store().idle_replica_bytes(1), 512u);
   const DeviceBuffer taken[] = {*fake_.device(0).memory().Allocate(64 * kKiB - 512),
                                 *fake_.device(1).memory().Allocate(62 * kKiB)};

@@ -288,7 +288,8 @@ class KeepingListener final : public DownloadListener {
 TEST_F(JobDeadlineTest, InTheMiddleOfGetMatrix) {
   StoreReservation room = *fake_.core.store->Reserve(0, kSquare.pitched_bytes(), {});
   const std::string id =
-      fake_.core.store->Add(std::move(room), *fake_.core.AllocateMatrix(0, kSquare, Stay::kStaying))
+      fake_.core.store
+          ->Add(std::move(room), *fake_.core.AllocateMatrix(0, kSquare, Lifetime::kMatrix))
           ->id;
   auto listener = std::make_shared<KeepingListener>();
   auto download = DownloadImpl::Begin(

@@ -38,7 +38,7 @@ class JobPlacementTest : public ::testing::Test {
   OperandSpec Resident(size_t device, const Shape& shape) {
     MatrixStore& store = *fake_.core.store;
     StoreReservation room = *store.Reserve(device, shape.pitched_bytes(), {});
-    const auto memory = *fake_.core.AllocateMatrix(device, shape, Stay::kStaying);
+    const auto memory = *fake_.core.AllocateMatrix(device, shape, Lifetime::kMatrix);
     return {std::nullopt, FromResident{{.id = store.Add(std::move(room), memory)->id}, false}};
   }
   void Run(size_t device, int jobs, int band) {

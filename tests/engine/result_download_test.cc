@@ -94,7 +94,7 @@ TEST_F(ResultDownloadTest, OnlyTheLastPieceIsAwaitedAwake) {
   Make(0, 3 * kBlock)->Start();
   RunToEnd();
   EXPECT_THAT(device_.downloads().urgencies,
-              ElementsAre(Urgency::kPatient, Urgency::kPatient, Urgency::kPrompt));
+              ElementsAre(Urgency::kCanWait, Urgency::kCanWait, Urgency::kPrompt));
   device_.downloads().urgencies.clear();
   Make(0, 20)->Start();
   RunToEnd();

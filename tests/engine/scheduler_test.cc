@@ -192,8 +192,8 @@ TEST_F(SchedulerTest, WhoHasAStreamMayTakeTheNextJobsInTurn) {
   const auto e = Submit("e");
   TakeEvents();
   const auto other_than_e = [&](const Runnable* job) { return job != e.get(); };
-  EXPECT_THAT(scheduler_.TakeMore(a->lease, 1, other_than_e), ElementsAre(c));
-  EXPECT_THAT(scheduler_.TakeMore(a->lease, 5, other_than_e), ElementsAre(d)) << "not past e";
+  EXPECT_THAT(scheduler_.TakeAlike(a->lease, 1, other_than_e), ElementsAre(c));
+  EXPECT_THAT(scheduler_.TakeAlike(a->lease, 5, other_than_e), ElementsAre(d)) << "not past e";
   EXPECT_THAT(TakeEvents(), IsEmpty()) << "to run them is the taker's";
   EXPECT_EQ(scheduler_.begun(), 4);
   EXPECT_EQ(scheduler_.streams().used, 2);
@@ -215,7 +215,7 @@ TEST_F(SchedulerTest, JobsThatShareALeaseAreChargedEqually) {
   std::vector<std::shared_ptr<TestJob>> jobs;
   for (const char* flow : {"x", "y", "x", "y"}) jobs.push_back(Submit(flow, claim(flow)));
   b->lease.Reset();  // the turn of x's first
-  EXPECT_THAT(scheduler_.TakeMore(jobs[0]->lease, 1, [](const Runnable*) { return true; }),
+  EXPECT_THAT(scheduler_.TakeAlike(jobs[0]->lease, 1, [](const Runnable*) { return true; }),
               ElementsAre(jobs[1]));
   clock_.Advance(absl::Milliseconds(40));
   EXPECT_EQ(jobs[0]->lease.Reset(), absl::Milliseconds(10));

@@ -24,10 +24,11 @@ size_t EngineCore::IndexOf(const Device& device) const {
   return static_cast<size_t>(it - devices.begin());
 }
 
-absl::StatusOr<DeviceBuffer> EngineCore::Allocate(size_t device_index, size_t bytes, Stay stay) {
+absl::StatusOr<DeviceBuffer> EngineCore::Allocate(size_t device_index, size_t bytes,
+                                                  Lifetime lifetime) {
   Arena& arena = devices[device_index]->memory();
   while (true) {
-    absl::StatusOr<DeviceBuffer> buffer = arena.Allocate(bytes, stay);
+    absl::StatusOr<DeviceBuffer> buffer = arena.Allocate(bytes, lifetime);
     if (buffer.ok() || !CheckRoom(device_index, bytes).ok() ||
         !store->DropIdleReplica(device_index)) {
       return buffer;
@@ -44,8 +45,8 @@ absl::Status EngineCore::CheckRoom(size_t device_index, size_t bytes) const {
 
 absl::StatusOr<std::shared_ptr<MatrixMemory>> EngineCore::AllocateMatrix(size_t device_index,
                                                                          const Shape& shape,
-                                                                         Stay stay) {
-  absl::StatusOr<DeviceBuffer> buffer = Allocate(device_index, shape.pitched_bytes(), stay);
+                                                                         Lifetime lifetime) {
+  absl::StatusOr<DeviceBuffer> buffer = Allocate(device_index, shape.pitched_bytes(), lifetime);
   if (!buffer.ok()) return buffer.status();
   auto memory = std::make_shared<MatrixMemory>();
   memory->device = devices[device_index].get();

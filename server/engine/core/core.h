@@ -55,9 +55,10 @@ struct EngineCore {
   absl::Status CheckRoom(size_t device_index, size_t bytes) const;
   // Allocates memory of a device. Drops idle replicas if that may make the room, and returns
   // RESOURCE_EXHAUSTED if there is none.
-  absl::StatusOr<DeviceBuffer> Allocate(size_t device_index, size_t bytes, Stay stay);
+  absl::StatusOr<DeviceBuffer> Allocate(size_t device_index, size_t bytes, Lifetime lifetime);
   absl::StatusOr<std::shared_ptr<MatrixMemory>> AllocateMatrix(size_t device_index,
-                                                               const Shape& shape, Stay stay);
+                                                               const Shape& shape,
+                                                               Lifetime lifetime);
 };
 
 }  // namespace gemmd

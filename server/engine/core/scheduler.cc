@@ -271,21 +271,21 @@ std::shared_ptr<Runnable> Scheduler::Charge(StreamLease& lease, FairQueue::Taken
   return std::move(taken.job);
 }
 
-int Scheduler::MayTake(const StreamLease& lease, absl::FunctionRef<bool(const Runnable*)> wanted) {
+int Scheduler::PeekAlike(const StreamLease& lease, absl::FunctionRef<bool(const Runnable*)> alike) {
   MutexLock lock(mutex_);
   if (queue_.size() == 0) return 0;
   const Runnable* const next = queue_.Next(lease.runs_);
-  return next != nullptr && wanted(next) ? queue_.size() : 0;
+  return next != nullptr && alike(next) ? queue_.size() : 0;
 }
 
 // A quick job that may go now that another's turn has come does so when the lease ends.
-std::vector<std::shared_ptr<Runnable>> Scheduler::TakeMore(
-    StreamLease& lease, int most, absl::FunctionRef<bool(const Runnable*)> wanted) {
+std::vector<std::shared_ptr<Runnable>> Scheduler::TakeAlike(
+    StreamLease& lease, int most, absl::FunctionRef<bool(const Runnable*)> alike) {
   std::vector<std::shared_ptr<Runnable>> more;
   MutexLock lock(mutex_);
   const absl::Time now = SteadyNow();
   while (static_cast<int>(more.size()) < most) {
-    std::optional<FairQueue::Taken> taken = queue_.TakeIf(lease.runs_, wanted);
+    std::optional<FairQueue::Taken> taken = queue_.TakeIf(lease.runs_, alike);
     if (!taken.has_value()) break;
     more.push_back(Charge(lease, *std::move(taken), now));
     ++begun_;

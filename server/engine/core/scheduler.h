@@ -21,7 +21,7 @@ namespace gemmd {
 
 class Scheduler;
 
-// Exclusive use of a compute stream, by one job or by several that run together (TakeMore).
+// Exclusive use of a compute stream, by one job or by several that run together (TakeAlike).
 // Destruction passes the stream to the next job. Empty when moved from.
 class StreamLease {
  public:
@@ -146,12 +146,12 @@ class Scheduler {
   //   `max_wait`, or for the job to end by its deadline.
   // - DEADLINE_EXCEEDED: the job would not end by its deadline without any wait.
   absl::Status Submit(std::shared_ptr<Runnable> job, const StreamClaim& claim);
-  // How many jobs wait, if the next one for `lease` is `wanted`; else 0.
-  int MayTake(const StreamLease& lease, absl::FunctionRef<bool(const Runnable*)> wanted);
-  // Jobs for whoever holds `lease`, at most `most`, which share it from now on: the next in turn,
-  // as long as they are `wanted`, which is asked under a lock. Their Run is not called.
-  std::vector<std::shared_ptr<Runnable>> TakeMore(StreamLease& lease, int most,
-                                                  absl::FunctionRef<bool(const Runnable*)> wanted);
+  // How many jobs wait, if the next one in turn for `lease` is alike; else 0.
+  int PeekAlike(const StreamLease& lease, absl::FunctionRef<bool(const Runnable*)> alike);
+  // Takes at most `most` jobs out of the queue, which share `lease` from now on: those next in
+  // turn, as long as they are alike, which is asked under a lock. Their Run is not called.
+  std::vector<std::shared_ptr<Runnable>> TakeAlike(StreamLease& lease, int most,
+                                                   absl::FunctionRef<bool(const Runnable*)> alike);
   // Removes a waiting job from the queue. Does nothing if it has run. Runs quick jobs that waited
   // for its sake alone, so no lock is held.
   void Withdraw(const Runnable* job);

@@ -73,16 +73,16 @@ std::optional<size_t> Arena::LastFree(size_t bytes) const {
   return last;
 }
 
-std::optional<size_t> Arena::Take(size_t bytes, Stay stay) {
+std::optional<size_t> Arena::Take(size_t bytes, Lifetime lifetime) {
   // The smallest piece that fits, and of equal ones the first in memory.
   const auto best = free_by_size_.lower_bound({bytes, 0});
   if (bytes == 0 || best == free_by_size_.end()) return std::nullopt;
   size_t begin = best->second;
-  if (stay == Stay::kStaying) begin = LastFree(bytes).value_or(begin);
+  if (lifetime == Lifetime::kMatrix) begin = LastFree(bytes).value_or(begin);
   const size_t piece = free_by_offset_.at(begin);
   RemoveFree(begin, piece);
   const size_t rest = piece - bytes;
-  if (stay == Stay::kStaying) {
+  if (lifetime == Lifetime::kMatrix) {
     AddFree(begin, rest);
     return begin + rest;
   }
@@ -90,12 +90,12 @@ std::optional<size_t> Arena::Take(size_t bytes, Stay stay) {
   return begin;
 }
 
-absl::StatusOr<DeviceBuffer> Arena::Allocate(size_t bytes, Stay stay) {
+absl::StatusOr<DeviceBuffer> Arena::Allocate(size_t bytes, Lifetime lifetime) {
   MutexLock lock(mutex_);
   // Compared before rounding up, which could overflow.
   if (bytes <= capacity_) {
     const size_t rounded = RoundedUp(bytes);
-    if (const std::optional<size_t> offset = Take(rounded, stay); offset.has_value()) {
+    if (const std::optional<size_t> offset = Take(rounded, lifetime); offset.has_value()) {
       used_ += rounded;
       return DeviceBuffer(this, base_ + *offset, rounded);
     }

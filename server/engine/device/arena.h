@@ -43,15 +43,12 @@ class DeviceBuffer {
   size_t bytes_ = 0;
 };
 
-// How long a piece is going to be held. The two kinds are placed at opposite ends, so
-// that resident matrices do not fragment the memory that jobs use.
-enum class Stay : uint8_t {
-  kPassing,  // a job's: until the job ends
-  kStaying,  // a resident matrix's: until it is deleted
-};
+// How long a piece is going to be held: until a job ends, or until a resident matrix is deleted.
+// The two kinds lie at opposite ends, so that matrices do not fragment the memory of jobs.
+enum class Lifetime : uint8_t { kJob, kMatrix };
 
-// An allocator with coalescing over [base, base + bytes). kPassing takes the front of
-// the smallest free piece that is large enough (best fit); kStaying takes the end of the
+// An allocator with coalescing over [base, base + bytes). kJob takes the front of
+// the smallest free piece that is large enough (best fit); kMatrix takes the end of the
 // last one, but passes over those that have less than twice the size and lie behind many
 // that are too small. Never accesses the memory itself, so it serves host and device memory
 // alike. Thread-safe. Must outlive its buffers.
@@ -68,7 +65,7 @@ class Arena {
 
   // `bytes` >= 1, rounded up to kAlignment. RESOURCE_EXHAUSTED names the bytes requested,
   // free in total, and free in one piece.
-  absl::StatusOr<DeviceBuffer> Allocate(size_t bytes, Stay stay = Stay::kPassing);
+  absl::StatusOr<DeviceBuffer> Allocate(size_t bytes, Lifetime lifetime = Lifetime::kJob);
 
   size_t capacity() const { return capacity_; }
   size_t used() const;
@@ -80,7 +77,7 @@ class Arena {
   friend class DeviceBuffer;
   void Free(std::byte* data, size_t bytes);
   // Takes `bytes` out of a free piece and returns their offset; nullopt where none fits.
-  std::optional<size_t> Take(size_t bytes, Stay stay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<size_t> Take(size_t bytes, Lifetime lifetime) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The offset of the last free piece that has `bytes`; nullopt where none is found.
   std::optional<size_t> LastFree(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Refusal(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -60,7 +60,7 @@ struct Notice {
   // Recorded on the stream after all other work, it lives until the callback is called, and saves
   // the device a mark of its own. May be null.
   const Event* last = nullptr;
-  // How the end is waited for, where the device has to be polled. kPatient where more of the same
+  // How the end is waited for, where the device has to be polled. kCanWait where more of the same
   // follows anyway, as behind a block of a large transfer.
   Urgency urgency = Urgency::kPrompt;
 };

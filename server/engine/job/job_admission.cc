@@ -177,8 +177,8 @@ bool ResultReplacesC(const AdmittedJob& job) {
 }
 
 // Where the result is kept its memory stays, so what it replaces does.
-Stay StayOf(const AdmittedJob& job, Role role) {
-  return role == Role::kC && job.spec.keep_result.has_value() ? Stay::kStaying : Stay::kPassing;
+Lifetime LifetimeOf(const AdmittedJob& job, Role role) {
+  return role == Role::kC && job.spec.keep_result.has_value() ? Lifetime::kMatrix : Lifetime::kJob;
 }
 
 absl::Status AllocateInputs(EngineCore& core, const OperandShapes& shapes, AdmittedJob& job) {
@@ -186,7 +186,7 @@ absl::Status AllocateInputs(EngineCore& core, const OperandShapes& shapes, Admit
     JobInput& input = (*job.holdings)[role];
     if (!input.payload && !input.generator.has_value()) continue;
     absl::StatusOr<std::shared_ptr<MatrixMemory>> memory =
-        core.AllocateMatrix(job.device_index, *shapes[role], StayOf(job, role));
+        core.AllocateMatrix(job.device_index, *shapes[role], LifetimeOf(job, role));
     if (!memory.ok()) return memory.status();
     input.memory = *std::move(memory);
   }
@@ -210,19 +210,19 @@ absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob
   } else {
     absl::StatusOr<std::shared_ptr<MatrixMemory>> result =
         core.AllocateMatrix(job.device_index, job.plan.result,
-                            job.spec.keep_result.has_value() ? Stay::kStaying : Stay::kPassing);
+                            job.spec.keep_result.has_value() ? Lifetime::kMatrix : Lifetime::kJob);
     if (!result.ok()) return result.status();
     holdings.result = *std::move(result);
   }
   if (workspace_bytes > 0) {
     absl::StatusOr<DeviceBuffer> workspace =
-        core.Allocate(job.device_index, workspace_bytes, Stay::kPassing);
+        core.Allocate(job.device_index, workspace_bytes, Lifetime::kJob);
     if (!workspace.ok()) return workspace.status();
     holdings.workspace = *std::move(workspace);
   }
   if (job.check.plan.has_value()) {
     absl::StatusOr<DeviceBuffer> memory =
-        core.Allocate(job.device_index, job.check.plan->bytes(), Stay::kPassing);
+        core.Allocate(job.device_index, job.check.plan->bytes(), Lifetime::kJob);
     if (!memory.ok()) return memory.status();
     holdings.check_memory = *std::move(memory);
     holdings.check_end = device.AcquireEvent();

@@ -45,7 +45,7 @@ bool JobImpl::Coalesce(StreamLease& lease) {
     const auto* job = dynamic_cast<const JobImpl*>(waiting);
     return job != nullptr && job->kind_ == kind_;
   };
-  const int waiting = scheduler.MayTake(lease, alike);
+  const int waiting = scheduler.PeekAlike(lease, alike);
   if (waiting == 0) return false;
   // Not let go before the launch's memory and blocks, which are of the device, where nobody joins.
   std::shared_ptr<JobHoldings> holdings;
@@ -66,7 +66,7 @@ bool JobImpl::Coalesce(StreamLease& lease) {
     launch.results = device().download_staging().TryAcquire();
     if (!memory.ok() || !launch.sent || !launch.results) return false;
     const std::vector<std::shared_ptr<Runnable>> others =
-        scheduler.TakeMore(lease, most - 1, alike);
+        scheduler.TakeAlike(lease, most - 1, alike);
     if (others.empty()) return false;
     launch.memory = *std::move(memory);
     launch.lease = std::move(lease);

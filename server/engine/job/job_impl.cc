@@ -329,18 +329,18 @@ void JobImpl::EnqueueProduct(Launched launched, absl::Status enqueued) {
       [self = shared_from_this(), launched = std::move(launched),
        enqueued = std::move(enqueued)](absl::Status status) mutable {
         status.Update(enqueued);
-        self->Judged(std::move(launched), std::move(status));
+        self->OnKernelDone(std::move(launched), std::move(status));
       },
       {.last = last});
 }
 
 void JobImpl::Continue(Launched launched, absl::Status status) {
   if (status.ok() && stopped_) status = gemm::Stopped();
-  if (!status.ok()) return Judged(std::move(launched), std::move(status));
+  if (!status.ok()) return OnKernelDone(std::move(launched), std::move(status));
   EnqueueProduct(std::move(launched), absl::OkStatus());
 }
 
-void JobImpl::Judged(Launched launched, absl::Status status) {
+void JobImpl::OnKernelDone(Launched launched, absl::Status status) {
   launched.guard.End();
   launched.payload = JobPayload();
   if (!TakeCheck(launched, status)) {

@@ -69,23 +69,23 @@ struct Launched {
 
 // The steps of a job:
 //
-//   Start    -> payload arrives (Append). The bytes of a large job are uploaded as they
-//               arrive (PayloadUpload); those of a small job wait in host memory and are
-//               uploaded just before the kernel. Meanwhile resident operands on other
-//               devices are copied (Replica)
-//   Ready    -> the scheduler's queue; from here on the job is accepted, and its operands
-//               to release are released
-//   Run      -> the job has a stream; a small job's bytes go into a staging block
-//   Coalesce -> or: it shares the stream with small jobs like it that wait. They run as one
-//               batch (CoalescedLaunch), and each goes on with Computed
-//   Launch   -> uploads, generators, kernel, and a small result's download are enqueued
-//               at once, and the check of the product where there is one. A product of many
-//               launches goes in pieces, each once the one before has run, so that the device's
-//               thread sees to others between. The payload and the result of the smallest stay in
-//               host memory (ZeroCopy)
-//   Judged   -> a product that fails its check is launched again, by another kernel
-//   Computed -> a large result is downloaded block by block (ResultDownload)
-//   Complete -> or, from any of these, Fail.
+//   Start        -> payload arrives (Append). The bytes of a large job are uploaded as they arrive
+//                   (PayloadUpload); those of a small job wait in host memory and are uploaded just
+//                   before the kernel. Meanwhile resident operands on other devices are copied
+//                   (Replica)
+//   Ready        -> the scheduler's queue; from here on the job is accepted, and its operands to
+//                   release are released
+//   Run          -> the job has a stream; a small job's bytes go into a staging block
+//   Coalesce     -> or: it shares the stream with small jobs like it that wait. They run as one
+//                   batch (CoalescedLaunch), and each goes on with OnComputed
+//   Launch       -> uploads, generators, kernel, and a small result's download are enqueued at once,
+//                   and the check of the product where there is one. A product of many launches goes
+//                   in pieces, each once the one before has run, so that the device's thread sees to
+//                   others between. The payload and the result of the smallest stay in host memory
+//                   (ZeroCopy)
+//   OnKernelDone -> a product that fails its check is launched again, by another kernel
+//   OnComputed   -> a large result is downloaded block by block (ResultDownload)
+//   Complete     -> or, from any of these, Fail.
 //
 // Always held by a shared_ptr, which pending work keeps.
 class JobImpl final : public Job,
@@ -141,7 +141,7 @@ class JobImpl final : public Job,
 
   void Launch(StreamLease lease);
   absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);
-  // The product and all that follows it, and then goes on with Judged. `enqueued`: so far.
+  // The product and all that follows it, and then goes on with OnKernelDone. `enqueued`: so far.
   void EnqueueProduct(Launched launched, absl::Status enqueued);
   absl::Status EnqueueKernel(Launched& launched, const KernelPick& pick);
   // A piece has run: goes on with the next one, where somebody waits for the product still.
@@ -152,7 +152,7 @@ class JobImpl final : public Job,
   gemm::Operands OperandsOf(Launched& launched) const;
   absl::Status EnqueueChecked(Stream& stream, JobHoldings& holdings, const KernelPick& pick,
                               const gemm::Operands& operands);
-  void Judged(Launched launched, absl::Status status);
+  void OnKernelDone(Launched launched, absl::Status status);
   // False where the product has to be computed again; else the check's report is complete, and
   // `status` an error where the product is lost.
   bool TakeCheck(Launched& launched, absl::Status& status);

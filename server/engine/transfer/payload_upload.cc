@@ -108,7 +108,7 @@ void PayloadUpload::Stage(uint64_t offset, absl::Cord piece, std::shared_ptr<voi
     // not: the device reads the one and writes the other.
     self->device_.upload_stream().Notify(
         [block = std::move(block), target = std::move(target)](absl::Status) {},
-        {.urgency = Urgency::kPatient});
+        {.urgency = Urgency::kCanWait});
     absl::AnyInvocable<void(absl::Status)> done;
     {
       MutexLock lock(self->mutex_);

@@ -21,7 +21,7 @@ absl::StatusOr<ReplicaPin> PinReplica(EngineCore& core, const MatrixPin& pin, si
       core.store->ReserveReplica(device_index, from->shape.pitched_bytes());
   if (!room.ok()) return room.status();
   absl::StatusOr<std::shared_ptr<MatrixMemory>> to =
-      core.AllocateMatrix(device_index, from->shape, Stay::kStaying);
+      core.AllocateMatrix(device_index, from->shape, Lifetime::kMatrix);
   if (!to.ok()) return to.status();
   auto replica =
       std::make_shared<ReplicaCopy>(from, *std::move(to), *core.answers, *std::move(ticket));

@@ -54,7 +54,7 @@ absl::StatusOr<std::shared_ptr<UploadGroup>> MakeGroupOn(EngineCore& core, const
       core.store->Reserve(device, spec.shape.pitched_bytes(), spec.keep, spec.quota);
   if (!room.ok()) return room.status();
   absl::StatusOr<std::shared_ptr<MatrixMemory>> memory =
-      core.AllocateMatrix(device, spec.shape, Stay::kStaying);
+      core.AllocateMatrix(device, spec.shape, Lifetime::kMatrix);
   if (!memory.ok()) return memory.status();
   return std::make_shared<UploadGroup>(core, spec, key, *std::move(memory), *std::move(room));
 }
