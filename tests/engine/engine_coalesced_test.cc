@@ -435,9 +435,9 @@ TEST(SmallPayloadTest, CopiesALineAtATime) {
   const Shape b_shape{.rows = 3, .cols = 4, .type = gemm::DType::kS8};
   const StagedLayout dense = DenseLayout({&a, &b_shape});
   const StagedLayout pitched = PitchedLayout({&a, &b_shape});
-  EXPECT_EQ(dense[1].offset, 4u);
-  EXPECT_EQ(pitched[1].offset, Arena::kAlignment);
-  EXPECT_EQ(pitched[1].pitch_bytes, 16);
+  EXPECT_EQ(dense[Role::kB].offset, 4u);
+  EXPECT_EQ(pitched[Role::kB].offset, Arena::kAlignment);
+  EXPECT_EQ(pitched[Role::kB].pitch_bytes, 16);
   for (const auto& [layout, staged] : {std::pair{dense, false}, {dense, true}, {pitched, true}}) {
     std::string memory(2048, '.');
     StagingPool pool(reinterpret_cast<std::byte*>(memory.data()), 1024, 2);

@@ -58,7 +58,7 @@ TEST_F(EngineTest, ABatchIsItsProductsOneByOne) {
   const auto product = [&](int64_t count) {
     JobSpec spec = Product(count * m, n, k);
     spec.batch = count;
-    spec.shared[static_cast<size_t>(Role::kB)] = true;
+    spec.shared[Role::kB] = true;
     spec.bias = OperandSpec{Shape{count, n, gemm::DType::kF32}, FromPayload{}};
     spec.activation = gemm::Activation::kGelu;
     return spec;

@@ -283,7 +283,7 @@ TEST_F(EngineTuningTest, WhatNoMeasurementCouldChangeIsNoTraffic) {
   spec = DrawnProduct(400, 300, 200);
   spec.a.shape = Shape{800, 200, gemm::DType::kF32};
   spec.batch = 2;
-  spec.shared[static_cast<size_t>(Role::kB)] = true;
+  spec.shared[Role::kB] = true;
   Run(spec);
   spec.batch = 1;
   spec.group = {{300, 300, 200}, {500, 300, 200}};

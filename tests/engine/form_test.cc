@@ -40,7 +40,7 @@ static_assert(std::size(kForms) == std::size(kFormRules));
 
 // Makes a single product one of this form.
 void Become(Form form, JobSpec& spec) {
-  const auto share_b = [&spec] { spec.shared[static_cast<size_t>(Role::kB)] = true; };
+  const auto share_b = [&spec] { spec.shared[Role::kB] = true; };
   switch (form) {
     case Form::kSingle:
       return;

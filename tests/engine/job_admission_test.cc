@@ -98,7 +98,7 @@ TEST_F(JobAdmissionTest, ABatchTakesTheMemoryAndTheTimeOfAllItsProducts) {
   JobSpec spec = Product();
   spec.a.shape->rows = 5 * 16;
   spec.batch = 5;
-  spec.shared[static_cast<size_t>(Role::kB)] = true;
+  spec.shared[Role::kB] = true;
   const absl::Duration of_one = Admit(Product()).claim.cost.device_time;
   {
     const AdmittedJob job = Admit(spec);
@@ -158,7 +158,7 @@ TEST_F(JobAdmissionTest, AGroupTakesTheMemoryAndTheTimeOfAllItsProducts) {
   JobSpec spec = Product();
   spec.a.shape->rows = 5 * 16;
   spec.group = {{16, 16, 16}, {0, 16, 16}, {64, 16, 16}};
-  spec.shared[static_cast<size_t>(Role::kB)] = true;
+  spec.shared[Role::kB] = true;
   const absl::Duration of_one = Admit(Product()).claim.cost.device_time;
   {
     const AdmittedJob job = Admit(spec);

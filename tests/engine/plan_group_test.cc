@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 constexpr gemm::DType kGroupType = gemm::DType::kF32;
 
-void Share(JobSpec& spec, Role role) { spec.shared[static_cast<size_t>(role)] = true; }
+void Share(JobSpec& spec, Role role) { spec.shared[role] = true; }
 
 // The matrix of one product, and those of a group in the lines of one.
 Shape MatrixOf(int64_t rows, int64_t cols, bool turned, bool columns) {

@@ -307,7 +307,7 @@ TEST_F(PlanTest, AResultThatIsTooLargeIsRefused) {
 TEST_F(PlanTest, ABatchStacksWhatItDoesNotShare) {
   spec_.batch = 3;
   spec_.beta = 1;
-  spec_.shared[static_cast<size_t>(Role::kB)] = true;
+  spec_.shared[Role::kB] = true;
   shapes_[Role::kA] = Shape{9, 5, kF32};
   shapes_[Role::kC] = Shape{9, 4, kF32};
   shapes_[Role::kBias] = Shape{3, 4, kF32};
@@ -324,9 +324,9 @@ TEST_F(PlanTest, ABatchStacksWhatItDoesNotShare) {
   plan = Make();
   EXPECT_EQ(plan.result, (Shape{3, 12, kF32, /*column_major=*/true}));
 
-  spec_.shared[static_cast<size_t>(Role::kC)] = true;
+  spec_.shared[Role::kC] = true;
   shapes_[Role::kC] = Shape{3, 4, kF32, /*column_major=*/true};
-  spec_.shared[static_cast<size_t>(Role::kBias)] = true;
+  spec_.shared[Role::kBias] = true;
   shapes_[Role::kBias] = Shape{1, 4, kF32};
   EXPECT_EQ(Make().result, plan.result);
 }
@@ -364,7 +364,7 @@ TEST_F(PlanTest, MatricesThatDoNotFitTheBatchAreNamed) {
   spec_.beta = 1;
   shapes_[Role::kC] = Shape{3, 4, kF32};
   EXPECT_THAT(Refusal(), HasSubstr("c is 3x4 f32 row-major, but must be as the result: 9x4"));
-  spec_.shared[static_cast<size_t>(Role::kC)] = true;
+  spec_.shared[Role::kC] = true;
   shapes_[Role::kC] = Shape{9, 4, kF32};
   EXPECT_THAT(Refusal(), HasSubstr("as the result of each product: 3x4"));
   shapes_[Role::kC] = Shape{3, 4, kF32};
@@ -376,7 +376,7 @@ TEST_F(PlanTest, MatricesThatDoNotFitTheBatchAreNamed) {
   }
   shapes_[Role::kBias] = Shape{3, 4, kF32, /*column_major=*/true};
   EXPECT_THAT(Refusal(), HasSubstr("row-major"));
-  spec_.shared[static_cast<size_t>(Role::kBias)] = true;
+  spec_.shared[Role::kBias] = true;
   EXPECT_THAT(Refusal(), HasSubstr("1x4 f32"));
   shapes_[Role::kBias].reset();
   EXPECT_THAT(Refusal(), HasSubstr("shared_operands names bias, but the product has no bias"));

@@ -275,7 +275,7 @@ TEST_F(ResultCheckTest, WithoutAProductThereIsNothingToCheck) {
 TEST_F(ResultCheckTest, ABatchIsRefusedWhereItsRequestAsksForACheck) {
   JobSpec spec = Product();
   spec.batch = kRows;
-  spec.shared[static_cast<size_t>(Role::kB)] = true;
+  spec.shared[Role::kB] = true;
   const auto refused = Run(spec);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.status().message()),
@@ -293,7 +293,7 @@ TEST_F(ResultCheckTest, AGroupIsRefusedWhereItsRequestAsksForACheck) {
   JobSpec spec = Product();
   const int64_t n = spec.b.shape->cols, k = spec.a.shape->cols;
   spec.group = {{1, n, k}, {kRows - 1, n, k}};
-  spec.shared[static_cast<size_t>(Role::kB)] = true;
+  spec.shared[Role::kB] = true;
   const auto refused = Run(spec);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.status().message()),

@@ -1,6 +1,7 @@
 // The report of a job that has ended.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,6 +23,21 @@ inline constexpr int kRoleCount = 6;
 inline constexpr Role kRoles[kRoleCount] = {Role::kA,    Role::kB,       Role::kC,
                                             Role::kBias, Role::kScalesA, Role::kScalesB};
 absl::string_view Name(Role role);  // "a", "b", "c", "bias", "scales_a", "scales_b"
+
+// One for each role.
+template <typename T>
+struct ByRole {
+  T values[kRoleCount]{};
+
+  T& operator[](Role role) { return values[static_cast<size_t>(role)]; }
+  const T& operator[](Role role) const { return values[static_cast<size_t>(role)]; }
+  T* begin() { return values; }
+  T* end() { return values + kRoleCount; }
+  const T* begin() const { return values; }
+  const T* end() const { return values + kRoleCount; }
+
+  friend bool operator==(const ByRole&, const ByRole&) = default;
+};
 
 // A resident operand of another device than the job's, which the job read from a replica.
 struct OperandCopy {

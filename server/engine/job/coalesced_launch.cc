@@ -27,7 +27,7 @@ std::optional<CoalescingKind> CoalescingKind::Of(const AdmittedJob& job, JobHold
   for (const Role role : kRoles) {
     const JobInput& input = holdings[role];
     if (input.generator.has_value()) return std::nullopt;
-    if (!input.payload) kind.residents[static_cast<size_t>(role)] = input.memory.get();
+    if (!input.payload) kind.residents[role] = input.memory.get();
   }
   return kind;
 }
@@ -41,9 +41,7 @@ Plan BatchPlan(const CoalescingKind& kind, const Plan& plan, int jobs) {
   Plan batch = plan;
   batch.form = Form::kBatch;
   batch.problem.batch = jobs;
-  for (size_t role = 0; role < kRoleCount; ++role) {
-    batch.shared[role] = kind.residents[role] != nullptr;
-  }
+  for (const Role role : kRoles) batch.shared[role] = kind.residents[role] != nullptr;
   return batch;
 }
 
@@ -54,7 +52,7 @@ CoalescedLayout CoalescedLayout::Of(const CoalescingKind& kind, const Plan& plan
   for (const Role role : kRoles) {
     const JobInput& input = holdings[role];
     if (!input.payload) continue;
-    layout.operands[static_cast<size_t>(role)] = layout.sent_bytes;
+    layout.operands[role] = layout.sent_bytes;
     layout.sent_bytes =
         Arena::RoundedUp(layout.sent_bytes + count * input.memory->shape.pitched_bytes());
   }

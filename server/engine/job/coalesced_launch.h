@@ -26,7 +26,7 @@ struct CoalescingKind {
   gemm::LaunchParams params{};
   gemm::Problem problem;
   bool swapped = false;
-  std::array<const MatrixMemory*, kRoleCount> residents{};  // operands that all of them read
+  ByRole<const MatrixMemory*> residents{};  // operands that all of them read
 
   // Null for a job that runs alone: one whose form does (FormRules::coalesced), whose operands are
   // not all sent or resident, whose payload or result is not small, or that is checked or kept.
@@ -38,7 +38,7 @@ struct CoalescingKind {
 // Where things lie in the device memory of a launch. What is sent lies the same way in the staging
 // block, so that one copy takes all of it up. Everything starts where the arena's buffers may.
 struct CoalescedLayout {
-  std::array<size_t, kRoleCount> operands{};  // of those that are sent
+  ByRole<size_t> operands{};  // of those that are sent
   size_t sent_bytes = 0;
   size_t result = 0;
   size_t workspace = 0;

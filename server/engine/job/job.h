@@ -52,7 +52,7 @@ struct KernelRequest {
 };
 
 // Which operands of a batch, or of a group, all of its products share.
-using SharedOperands = std::array<bool, kRoleCount>;
+using SharedOperands = ByRole<bool>;
 
 // Of one product of a group.
 struct ProductSize {

@@ -80,7 +80,7 @@ absl::StatusOr<Shape> ResolveOperand(EngineCore& core, const OperandSpec& operan
 
 uint64_t BytesOf(const OperandShapes& shapes) {
   uint64_t bytes = 0;
-  for (const std::optional<Shape>& shape : shapes.by_role) {
+  for (const std::optional<Shape>& shape : shapes) {
     if (shape.has_value()) bytes += shape->pitched_bytes();
   }
   return bytes;

@@ -30,7 +30,7 @@ struct JobInput {
 // the memory of a job that ends early is kept only until the device no longer uses it.
 struct JobHoldings {
   AdmissionTicket ticket;  // first, so that it goes last
-  std::array<JobInput, kRoleCount> inputs;
+  ByRole<JobInput> inputs;
   std::shared_ptr<MatrixMemory> result;
   DeviceBuffer workspace;
   DeviceBuffer check_memory;  // of a checked product: CheckPlan::bytes
@@ -40,7 +40,7 @@ struct JobHoldings {
   EventPtr kernel_begin, kernel_end;
   EventPtr check_end;  // where the product is checked
 
-  JobInput& operator[](Role role) { return inputs[static_cast<size_t>(role)]; }
+  JobInput& operator[](Role role) { return inputs[role]; }
 };
 
 struct AdmittedJob {

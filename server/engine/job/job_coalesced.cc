@@ -110,9 +110,8 @@ void JobImpl::CopySent(const CoalescedLayout& layout, size_t index, std::byte* t
     const JobInput& input = (*holdings_)[role];
     if (!input.payload) continue;
     const Shape& shape = input.memory->shape;
-    small_payload_.CopyTo(
-        role, shape.line_bytes(), shape.pitch_bytes(),
-        to + layout.operands[static_cast<size_t>(role)] + index * shape.pitched_bytes());
+    small_payload_.CopyTo(role, shape.line_bytes(), shape.pitch_bytes(),
+                          to + layout.operands[role] + index * shape.pitched_bytes());
   }
   sent = std::exchange(small_payload_, SmallPayload());
 }
@@ -149,17 +148,14 @@ absl::Status JobImpl::EnqueueBatch(const CoalescedLaunch& launch, const Coalesce
       stream.Upload(launch.sent.data(), {memory, 1, sent, sent}, 0, layout.sent_bytes);
   if (!status.ok()) return status;
   const Plan plan = BatchPlan(*kind_, admitted_.plan, static_cast<int>(jobs));
-  const auto operand = [&](Role role) -> OperandMemory {
-    const JobInput& input = holdings[role];
-    if (input.memory == nullptr) return {};
-    const std::byte* const data = input.payload
-                                      ? memory + layout.operands[static_cast<size_t>(role)]
-                                      : input.memory->buffer.data();
-    return {data, input.memory->leading_dimension()};
-  };
   const Shape& result = plan.result;
   OperandMemories inputs;
-  for (const Role role : kRoles) inputs[static_cast<size_t>(role)] = operand(role);
+  for (const Role role : kRoles) {
+    const JobInput& input = holdings[role];
+    if (input.memory == nullptr) continue;
+    inputs[role] = {input.payload ? memory + layout.operands[role] : input.memory->buffer.data(),
+                    input.memory->leading_dimension()};
+  }
   const gemm::Operands operands =
       BindOperands(plan, inputs, {memory + layout.result, holdings.result->leading_dimension()});
   status = stream.Record(*holdings.kernel_begin);

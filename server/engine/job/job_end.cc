@@ -135,7 +135,7 @@ void JobImpl::SendResult(Computed computed) {
 }
 
 std::shared_ptr<JobHoldings> JobImpl::TakeHoldings() {
-  std::array<std::shared_ptr<PayloadUpload>, kRoleCount> uploads;
+  ByRole<std::shared_ptr<PayloadUpload>> uploads;
   std::shared_ptr<ResultDownload> download;
   SmallPayload small_payload;
   std::shared_ptr<JobHoldings> holdings;
@@ -146,7 +146,7 @@ std::shared_ptr<JobHoldings> JobImpl::TakeHoldings() {
     if (holdings == nullptr) return nullptr;
     stopped_ = true;
     launched = launched_;
-    uploads.swap(uploads_);
+    std::swap(uploads, uploads_);
     download.swap(download_);
     small_payload = std::exchange(small_payload_, SmallPayload());
     report_.phases.total = SteadyNow() - arrived_;

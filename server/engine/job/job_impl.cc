@@ -10,8 +10,6 @@
 namespace gemmd {
 namespace {
 
-size_t Index(Role role) { return static_cast<size_t>(role); }
-
 OperandMemory MemoryOf(const std::shared_ptr<MatrixMemory>& memory) {
   if (memory == nullptr) return {};
   return {memory->buffer.data(), memory->leading_dimension()};
@@ -56,11 +54,11 @@ JobImpl::JobImpl(EngineCore& core, AdmittedJob admitted, std::shared_ptr<JobList
   listener_ = std::move(listener);
   report_ = InitialReport(core_, admitted_);
   holdings_ = std::move(admitted_.holdings);
-  std::array<const Shape*, kRoleCount> payload{};
+  ByRole<const Shape*> payload{};
   for (const Role role : kRoles) {
     const JobInput& input = (*holdings_)[role];
     if (input.replica) ++awaited_;
-    if (input.payload) payload[Index(role)] = &input.memory->shape;
+    if (input.payload) payload[role] = &input.memory->shape;
   }
   zero_copy_ = ZeroCopy::Of(admitted_, *holdings_, core_.options.zero_copy_bytes);
   payload_layout_ = zero_copy_.payload ? PitchedLayout(payload) : DenseLayout(payload);
@@ -131,7 +129,7 @@ void JobImpl::StartUploads() {
     const JobInput& input = (*holdings_)[role];
     if (!input.payload) continue;
     ++pending_uploads_;
-    uploads_[Index(role)] = std::make_shared<PayloadUpload>(
+    uploads_[role] = std::make_shared<PayloadUpload>(
         std::string(Name(role)), input.memory, 0, input.memory->shape.dense_bytes(), *core_.workers,
         [self = shared_from_this()](absl::Status status) {
           if (!status.ok()) return self->Fail(std::move(status));
@@ -149,14 +147,14 @@ void JobImpl::Append(Role role, uint64_t offset, absl::Cord bytes,
   std::shared_ptr<PayloadUpload> upload;
   absl::Status status;
   bool complete = false;
-  if (payload_layout_[Index(role)].lines == 0) {
+  if (payload_layout_[role].lines == 0) {
     status = absl::InvalidArgumentError(absl::StrCat(
         Name(role), ": a chunk came, but the source of ", Name(role), " is not payload"));
   } else if (has_small_payload()) {
     status = AppendSmall(role, offset, std::move(bytes), complete);
   } else {
     MutexLock lock(mutex_);
-    upload = uploads_[Index(role)];  // null where the job has ended
+    upload = uploads_[role];  // null where the job has ended
     received_bytes_ += bytes.size();
     if (received_bytes_ == admitted_.payload_bytes) report_.phases.receive = SteadyNow() - arrived_;
   }
@@ -189,7 +187,7 @@ bool JobImpl::AwaitsPayload() {
 }
 
 void JobImpl::EndOfPayload() {
-  std::array<std::shared_ptr<PayloadUpload>, kRoleCount> uploads;
+  ByRole<std::shared_ptr<PayloadUpload>> uploads;
   absl::Status status;
   {
     MutexLock lock(mutex_);
@@ -372,10 +370,10 @@ absl::Status JobImpl::EnqueueInputs(Stream& stream, JobHoldings& holdings,
   if (!status.ok()) return status;
   for (const Role role : kRoles) {
     const JobInput& input = holdings[role];
-    if (const auto& upload = payload.uploads[Index(role)]; upload != nullptr) {
+    if (const auto& upload = payload.uploads[role]; upload != nullptr) {
       status = stream.Wait(upload->last_copy());
     } else if (input.payload && !zero_copy_.payload) {
-      const StagedOperand& staged = payload_layout_[Index(role)];
+      const StagedOperand& staged = payload_layout_[role];
       status = stream.Upload(payload.block.data() + staged.offset, input.memory->pitched(), 0,
                              staged.dense_bytes());
     } else if (input.generator.has_value()) {
@@ -390,10 +388,10 @@ gemm::Operands JobImpl::OperandsOf(Launched& launched) const {
   JobHoldings& holdings = *launched.holdings;
   OperandMemories inputs;
   for (const Role role : kRoles) {
-    OperandMemory& operand = inputs[Index(role)];
+    OperandMemory& operand = inputs[role];
     operand = MemoryOf(holdings[role].memory);
     if (holdings[role].payload && zero_copy_.payload) {
-      operand.data = launched.payload.block.data() + payload_layout_[Index(role)].offset;
+      operand.data = launched.payload.block.data() + payload_layout_[role].offset;
     }
   }
   OperandMemory result = MemoryOf(holdings.result);

@@ -28,7 +28,7 @@ namespace gemmd {
 // The payload of a job. A large job has a PayloadUpload for each operand. A small job has all
 // of it in one block, which it holds only while it has a stream.
 struct JobPayload {
-  std::array<std::shared_ptr<PayloadUpload>, kRoleCount> uploads;
+  ByRole<std::shared_ptr<PayloadUpload>> uploads;
   StagingBlock block;
 };
 
@@ -78,11 +78,10 @@ struct Launched {
 //   Run          -> the job has a stream; a small job's bytes go into a staging block
 //   Coalesce     -> or: it shares the stream with small jobs like it that wait. They run as one
 //                   batch (CoalescedLaunch), and each goes on with OnComputed
-//   Launch       -> uploads, generators, kernel, and a small result's download are enqueued at once,
-//                   and the check of the product where there is one. A product of many launches goes
-//                   in pieces, each once the one before has run, so that the device's thread sees to
-//                   others between. The payload and the result of the smallest stay in host memory
-//                   (ZeroCopy)
+//   Launch       -> uploads, generators, kernel, check and a small result's download are enqueued
+//                   at once. A product of many launches goes in pieces, each once the one before
+//                   has run, so that the device's thread sees to others between. The payload and
+//                   the result of the smallest stay in host memory (ZeroCopy)
 //   OnKernelDone -> a product that fails its check is launched again, by another kernel
 //   OnComputed   -> a large result is downloaded block by block (ResultDownload)
 //   Complete     -> or, from any of these, Fail.
@@ -183,7 +182,7 @@ class JobImpl final : public Job,
   Mutex mutex_;
   std::shared_ptr<JobListener> listener_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<JobHoldings> holdings_ ABSL_GUARDED_BY(mutex_);  // null once ended
-  std::array<std::shared_ptr<PayloadUpload>, kRoleCount> uploads_ ABSL_GUARDED_BY(mutex_);
+  ByRole<std::shared_ptr<PayloadUpload>> uploads_ ABSL_GUARDED_BY(mutex_);
   int awaited_ ABSL_GUARDED_BY(mutex_) = 1;  // replicas, and the payload
   int pending_uploads_ ABSL_GUARDED_BY(mutex_) = 0;
   SmallPayload small_payload_ ABSL_GUARDED_BY(mutex_);

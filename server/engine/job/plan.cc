@@ -44,7 +44,7 @@ absl::Status CheckBatch(const JobSpec& spec, const OperandShapes& shapes) {
         absl::StrCat("batch_count is ", spec.batch, ", but must be from 1 to ", gemm::kMaxBatch));
   }
   for (const Role role : kRoles) {
-    if (!spec.shared[static_cast<size_t>(role)] || shapes[role].has_value()) continue;
+    if (!spec.shared[role] || shapes[role].has_value()) continue;
     return absl::InvalidArgumentError(absl::StrCat("shared_operands names ", Name(role),
                                                    ", but the product has no ", Name(role)));
   }
@@ -83,7 +83,7 @@ int64_t& LinesOf(Shape& shape) { return shape.column_major ? shape.cols : shape.
 // The operand of one product: its part of the matrix, or all of it where the products share it.
 absl::StatusOr<Shape> OfOneProduct(const JobSpec& spec, const OperandShapes& shapes, Role role) {
   Shape shape = *shapes[role];
-  if (spec.shared[static_cast<size_t>(role)]) return shape;
+  if (spec.shared[role]) return shape;
   if (shape.lines() % spec.batch != 0) {
     const absl::string_view lines = shape.column_major ? "columns" : "rows";
     return Mismatch(
@@ -300,12 +300,9 @@ size_t SentBytes(const gemm::Problem& p) {
 
 gemm::Operands BindOperands(const Plan& plan, const OperandMemories& inputs,
                             const OperandMemory& d) {
-  const auto of = [&inputs](Role role) -> const OperandMemory& {
-    return inputs[static_cast<size_t>(role)];
-  };
-  const OperandMemory& first = of(plan.swapped ? Role::kB : Role::kA);
-  const OperandMemory& second = of(plan.swapped ? Role::kA : Role::kB);
-  const OperandMemory& c = of(Role::kC);
+  const OperandMemory& first = inputs[plan.swapped ? Role::kB : Role::kA];
+  const OperandMemory& second = inputs[plan.swapped ? Role::kA : Role::kB];
+  const OperandMemory& c = inputs[Role::kC];
   gemm::Operands operands;
   operands.a = first.data;
   operands.lda = first.leading_dimension;
@@ -313,12 +310,12 @@ gemm::Operands BindOperands(const Plan& plan, const OperandMemories& inputs,
   operands.ldb = second.leading_dimension;
   operands.c = c.data;
   operands.ldc = c.leading_dimension;
-  operands.bias = of(Role::kBias).data;
+  operands.bias = inputs[Role::kBias].data;
   operands.d = const_cast<void*>(d.data);
   operands.ldd = d.leading_dimension;
   SetStrides(plan, operands);
-  operands.scales_a = ViewOfScales(plan.scales_a, of(Role::kScalesA));
-  operands.scales_b = ViewOfScales(plan.scales_b, of(Role::kScalesB));
+  operands.scales_a = ViewOfScales(plan.scales_a, inputs[Role::kScalesA]);
+  operands.scales_b = ViewOfScales(plan.scales_b, inputs[Role::kScalesB]);
   if (plan.swapped) std::swap(operands.scales_a, operands.scales_b);
   return operands;
 }

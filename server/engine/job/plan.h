@@ -20,13 +20,7 @@ namespace gemmd {
 
 // The shapes of a job's operands as stored, including those of resident ones. c, bias and the
 // scales are absent if the job has none.
-struct OperandShapes {
-  std::array<std::optional<Shape>, kRoleCount> by_role;
-  const std::optional<Shape>& operator[](Role role) const {
-    return by_role[static_cast<size_t>(role)];
-  }
-  std::optional<Shape>& operator[](Role role) { return by_role[static_cast<size_t>(role)]; }
-};
+using OperandShapes = ByRole<std::optional<Shape>>;
 
 // The block scales of one operand, as the caller sees it.
 struct ScaleKind {
@@ -55,7 +49,7 @@ struct Plan {
   gemm::Problem WholeProblem() const;
   int64_t products() const { return ProductCount(problem); }
   // Whether several products read this operand.
-  bool Shares(Role role) const { return products() > 1 && shared[static_cast<size_t>(role)]; }
+  bool Shares(Role role) const { return products() > 1 && shared[role]; }
 };
 
 // What a product of an A of this type has where the caller leaves it open. No kernel writes
@@ -84,7 +78,7 @@ struct OperandMemory {
   const void* data = nullptr;
   int64_t leading_dimension = 0;
 };
-using OperandMemories = std::array<OperandMemory, kRoleCount>;
+using OperandMemories = ByRole<OperandMemory>;
 gemm::Operands BindOperands(const Plan& plan, const OperandMemories& inputs,
                             const OperandMemory& d);
 

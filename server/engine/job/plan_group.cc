@@ -180,9 +180,7 @@ absl::StatusOr<int64_t> SumOf(const std::vector<ProductSize>& group, Dim by) {
 }
 
 // Of a group of one product nothing is shared.
-bool Shares(const JobSpec& spec, Role role) {
-  return spec.group.size() > 1 && spec.shared[static_cast<size_t>(role)];
-}
+bool Shares(const JobSpec& spec, Role role) { return spec.group.size() > 1 && spec.shared[role]; }
 
 absl::Status CheckShared(const JobSpec& spec, Dim by) {
   constexpr std::pair<Role, std::array<Dim, 2>> kOfRole[] = {{Role::kA, {Dim::kM, Dim::kK}},

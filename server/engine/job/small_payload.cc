@@ -28,31 +28,32 @@ void CopyShortParts(absl::Cord& bytes) {
 
 }  // namespace
 
-StagedLayout DenseLayout(const std::array<const Shape*, kRoleCount>& shapes) {
+StagedLayout DenseLayout(const ByRole<const Shape*>& shapes) {
   StagedLayout layout;
   size_t at = 0;
-  for (size_t i = 0; i < kRoleCount; ++i) {
-    if (shapes[i] == nullptr) continue;
-    const uint64_t bytes = shapes[i]->dense_bytes();
-    layout[i] = {.offset = at,
-                 .lines = 1,
-                 .line_bytes = static_cast<int64_t>(bytes),
-                 .pitch_bytes = static_cast<int64_t>(bytes)};
+  for (const Role role : kRoles) {
+    if (shapes[role] == nullptr) continue;
+    const uint64_t bytes = shapes[role]->dense_bytes();
+    layout[role] = {.offset = at,
+                    .lines = 1,
+                    .line_bytes = static_cast<int64_t>(bytes),
+                    .pitch_bytes = static_cast<int64_t>(bytes)};
     at += bytes;
   }
   return layout;
 }
 
-StagedLayout PitchedLayout(const std::array<const Shape*, kRoleCount>& shapes) {
+StagedLayout PitchedLayout(const ByRole<const Shape*>& shapes) {
   StagedLayout layout;
   size_t at = 0;
-  for (size_t i = 0; i < kRoleCount; ++i) {
-    if (shapes[i] == nullptr) continue;
-    layout[i] = {.offset = at,
-                 .lines = shapes[i]->lines(),
-                 .line_bytes = shapes[i]->line_bytes(),
-                 .pitch_bytes = shapes[i]->pitch_bytes()};
-    at += Arena::RoundedUp(shapes[i]->pitched_bytes());
+  for (const Role role : kRoles) {
+    const Shape* const shape = shapes[role];
+    if (shape == nullptr) continue;
+    layout[role] = {.offset = at,
+                    .lines = shape->lines(),
+                    .line_bytes = shape->line_bytes(),
+                    .pitch_bytes = shape->pitch_bytes()};
+    at += Arena::RoundedUp(shape->pitched_bytes());
   }
   return layout;
 }
@@ -62,14 +63,13 @@ SmallPayload::SmallPayload(const StagedLayout& layout) : layout_(layout) {
 }
 
 absl::Status SmallPayload::Append(Role role, uint64_t offset, absl::Cord bytes) {
-  const auto index = static_cast<size_t>(role);
   absl::Status status =
-      CheckNextBytes(Name(role), offset, bytes.size(), next_[index], layout_[index].dense_bytes());
+      CheckNextBytes(Name(role), offset, bytes.size(), next_[role], layout_[role].dense_bytes());
   if (!status.ok()) return status;
-  next_[index] += bytes.size();
+  next_[role] += bytes.size();
   missing_bytes_ -= bytes.size();
   if (!complete()) CopyShortParts(bytes);
-  bytes_[index].Append(std::move(bytes));
+  bytes_[role].Append(std::move(bytes));
   return absl::OkStatus();
 }
 
@@ -78,7 +78,6 @@ void SmallPayload::LetGoOfReadBuffers() {
 }
 
 void SmallPayload::CopyTo(Role role, int64_t line_bytes, int64_t pitch_bytes, std::byte* to) const {
-  const auto index = static_cast<size_t>(role);
   int64_t at = 0;  // in the line
   const auto copy = [&](const char* from, size_t bytes) {
     while (bytes > 0) {
@@ -96,10 +95,10 @@ void SmallPayload::CopyTo(Role role, int64_t line_bytes, int64_t pitch_bytes, st
     }
   };
   if (!staged()) {
-    for (const absl::string_view chunk : bytes_[index].Chunks()) copy(chunk.data(), chunk.size());
+    for (const absl::string_view chunk : bytes_[role].Chunks()) copy(chunk.data(), chunk.size());
     return;
   }
-  const StagedOperand& from = layout_[index];
+  const StagedOperand& from = layout_[role];
   const auto* const data = reinterpret_cast<const char*>(block_.data() + from.offset);
   for (int64_t line = 0; line < from.lines; ++line) {
     copy(data + line * from.pitch_bytes, static_cast<size_t>(from.line_bytes));
@@ -108,10 +107,9 @@ void SmallPayload::CopyTo(Role role, int64_t line_bytes, int64_t pitch_bytes, st
 
 void SmallPayload::Stage(StagingBlock block) {
   for (const Role role : kRoles) {
-    const auto index = static_cast<size_t>(role);
-    const StagedOperand& to = layout_[index];
+    const StagedOperand& to = layout_[role];
     CopyTo(role, to.line_bytes, to.pitch_bytes, block.data() + to.offset);
-    bytes_[index].Clear();
+    bytes_[role].Clear();
   }
   block_ = std::move(block);
 }

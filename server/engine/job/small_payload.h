@@ -24,12 +24,12 @@ struct StagedOperand {
 
   uint64_t dense_bytes() const { return static_cast<uint64_t>(lines * line_bytes); }
 };
-using StagedLayout = std::array<StagedOperand, kRoleCount>;
+using StagedLayout = ByRole<StagedOperand>;
 
 // Those whose shape is given, by role: densely, one after the other.
-StagedLayout DenseLayout(const std::array<const Shape*, kRoleCount>& shapes);
+StagedLayout DenseLayout(const ByRole<const Shape*>& shapes);
 // Or as they lie in device memory, with gaps between lines, each from a boundary of it on.
-StagedLayout PitchedLayout(const std::array<const Shape*, kRoleCount>& shapes);
+StagedLayout PitchedLayout(const ByRole<const Shape*>& shapes);
 
 // Not thread-safe: the job's lock guards it.
 class SmallPayload {
@@ -56,9 +56,9 @@ class SmallPayload {
 
  private:
   StagedLayout layout_{};
-  std::array<uint64_t, kRoleCount> next_{};
+  ByRole<uint64_t> next_{};
   uint64_t missing_bytes_ = 0;
-  std::array<absl::Cord, kRoleCount> bytes_;  // until they are staged
+  ByRole<absl::Cord> bytes_;  // until they are staged
   StagingBlock block_;
 };
 

@@ -197,7 +197,7 @@ class ProductParser {
     for (const int named : product_.shared_operands()) {
       const absl::StatusOr<Role> role = ParseRole(named, kField);
       if (!role.ok()) return role.status();
-      bool& shared = spec.shared[static_cast<size_t>(*role)];
+      bool& shared = spec.shared[*role];
       if (shared) return FieldError(kField, absl::StrCat(Name(*role), " is named twice"));
       shared = true;
     }
