@@ -16,7 +16,7 @@ import sys
 
 DEVICE = ["server/base", "server/engine/bounds", "kernels/include"]
 STORE = DEVICE + ["server/engine/device"]
-CORE = STORE + ["server/engine/store"]
+CORE = STORE + ["server/engine/store", "server/engine/policy"]
 TRANSFER = CORE + ["server/engine/core"]
 JOB = TRANSFER + ["server/engine/transfer"]
 ENGINE = JOB + ["server/engine/job"]
@@ -49,6 +49,7 @@ LAYERS = {
     "server/engine/device": DEVICE,
     "server/engine/device/host": STORE,
     "server/engine/device/cuda": STORE,
+    "server/engine/policy": STORE,
     "server/engine/store": STORE,
     "server/engine/core": CORE,
     "server/engine/transfer": TRANSFER,

@@ -1,4 +1,4 @@
-#include "server/engine/core/cost_model.h"
+#include "server/engine/policy/cost_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "server/engine/core/fair_queue.h"
+#include "server/engine/policy/fair_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/engine/core/scheduler.h"
+#include "server/engine/policy/scheduler.h"
 
 namespace gemmd {
 namespace {

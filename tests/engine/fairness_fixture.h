@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/engine/core/scheduler.h"
+#include "server/engine/policy/scheduler.h"
 #include "tests/base/test_clock.h"
 #include "tests/engine/fake_device.h"
 

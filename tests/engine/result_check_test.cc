@@ -13,7 +13,7 @@
 
 #include "gemm/catalogue.h"
 #include "server/base/clock.h"
-#include "server/engine/core/cost_model.h"
+#include "server/engine/policy/cost_model.h"
 #include "server/engine/core/device_losses.h"
 #include "server/engine/job/job_impl.h"
 #include "tests/engine/fake_core.h"

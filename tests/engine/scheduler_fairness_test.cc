@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "server/engine/bounds/bound_error.h"
-#include "server/engine/core/cost_model.h"
+#include "server/engine/policy/cost_model.h"
 #include "tests/engine/fairness_fixture.h"
 
 namespace gemmd {

@@ -1,4 +1,4 @@
-#include "server/engine/core/scheduler.h"
+#include "server/engine/policy/scheduler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -35,7 +35,7 @@ struct EngineOptions {
   size_t device_memory_bytes = 0;
   // Streams that run jobs, for each device; at most kMaxStreamsPerDevice.
   int streams_per_device = 4;
-  // Further streams of each device that run quick jobs alone (core/cost_model.h); at most
+  // Further streams of each device that run quick jobs alone (policy/cost_model.h); at most
   // kMaxStreamsPerDevice. 0: none, and quick jobs wait like the others.
   int quick_streams = 2;
   // The most small jobs that wait together, are alike and run in one launch; 1: each in its own.

@@ -162,7 +162,7 @@ class Device {
   Stream& download_stream() { return *download_stream_; }
   // The pool that the scheduler assigns, one job at a time on each.
   absl::Span<const std::unique_ptr<Stream>> compute_streams() { return compute_streams_; }
-  // More of them, for quick jobs alone (core/cost_model.h). A device that has priorities
+  // More of them, for quick jobs alone (policy/cost_model.h). A device that has priorities
   // runs their work before that of the other streams. May be empty.
   absl::Span<const std::unique_ptr<Stream>> quick_streams() { return quick_streams_; }
 

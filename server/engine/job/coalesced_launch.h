@@ -10,7 +10,7 @@
 #include "gemm/kernel.h"
 #include "gemm/problem.h"
 #include "server/engine/core/hang_guard.h"
-#include "server/engine/core/scheduler.h"
+#include "server/engine/policy/scheduler.h"
 #include "server/engine/device/staging.h"
 #include "server/engine/job/job_admission.h"
 #include "server/engine/job/plan.h"

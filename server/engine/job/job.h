@@ -95,7 +95,7 @@ struct JobSpec {
   ReceiverId receiver = kPromptReceiver;  // whose share of staging the result waits in
   absl::Time deadline = absl::InfiniteFuture();
   CallerQuotaPtr quota;  // of the caller
-  // Whose turn it takes in the queue (core/fair_queue.h): the caller's name, or where the
+  // Whose turn it takes in the queue (policy/fair_queue.h): the caller's name, or where the
   // server asks nobody, the client's connection.
   std::string flow;
 };

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/base/mutex.h"
-#include "server/engine/core/admission.h"
+#include "server/engine/policy/admission.h"
 #include "server/engine/core/core.h"
 #include "server/engine/store/replica.h"
 #include "server/engine/store/store.h"

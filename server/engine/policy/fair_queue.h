@@ -14,7 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/engine/core/cost_model.h"
+#include "server/engine/policy/cost_model.h"
 
 namespace gemmd {
 

@@ -10,12 +10,12 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
 #include "server/engine/bounds/stats.h"
-#include "server/engine/core/fair_queue.h"
 #include "server/engine/device/device.h"
+#include "server/engine/policy/fair_queue.h"
+#include "server/engine/policy/queue_bounds.h"
 
 namespace gemmd {
 
@@ -54,23 +54,6 @@ class Runnable {
   virtual void Run(StreamLease stream) = 0;
 };
 
-// Bounds the ready jobs of all devices together.
-class QueueLimit {
- public:
-  explicit QueueLimit(int limit) : limit_(limit) {}
-  // For a flow that has `held` places already: the last sixteenth of the places is for
-  // flows with fewer than that, so that no flow takes all of them.
-  bool TryTake(int held);
-  void Return();
-  Gauge gauge() const;
-  int reserve() const { return limit_ / 16; }
-
- private:
-  const int limit_;
-  mutable Mutex mutex_;
-  int used_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
 // The time in which a device ran jobs, divided among those that ran together: that of all
 // jobs adds up to the time in which the device was not idle. Guarded by its owner's lock.
 class DeviceTime {
@@ -89,46 +72,6 @@ class DeviceTime {
   int running_ = 0;
   absl::Time last_;
   absl::Duration passed_;
-};
-
-// How fast the streams of a device take jobs from the queue, over the last turns taken
-// while jobs waited. Guarded by its owner's lock.
-class QueuePace {
- public:
-  // A pace from before a longer time in which no job waited is forgotten: it may be wrong by
-  // now, and is never known to be if it keeps all jobs out.
-  static constexpr absl::Duration kQuiet = absl::Seconds(10);
-
-  // A job begins to wait.
-  void OnWait(absl::Time now);
-  // A waiting job, of this estimated cost, was given a stream.
-  void OnTurn(absl::Time now, absl::Duration cost);
-  // No job waits, so the time to the next turn says nothing about the device.
-  void OnIdle(absl::Time now);
-  // A stream of the other lane has taken a job that waited for this one, too.
-  void OnMove(absl::Time now) {
-    if (unmoved_since_.has_value()) unmoved_since_ = now;
-  }
-  // No job waits, though all streams may be busy.
-  void OnEmpty() { unmoved_since_.reset(); }
-  // How long the device will take for jobs of this estimated cost together. Zero before
-  // anything was measured.
-  absl::Duration TimeFor(absl::Duration cost) const;
-  // The mean time between the turns of two jobs.
-  absl::Duration between_turns() const { return mean_time_; }
-  // How long jobs have waited without a turn. Zero where none waits.
-  absl::Duration Unmoved(absl::Time now) const;
-  // How long a job waits behind jobs of this estimated cost: by the pace, and at least as long as
-  // the queue has not moved, as it does not while long jobs have all streams.
-  absl::Duration WaitBehind(absl::Duration cost, absl::Time now) const;
-
- private:
-  std::optional<absl::Time> last_turn_;
-  std::optional<absl::Time> unmoved_since_;
-  std::optional<absl::Time> idle_since_;
-  absl::Duration mean_time_;
-  absl::Duration mean_cost_;
-  int turns_ = 0;  // that the means are over
 };
 
 // Quick jobs (JobCost) may use any stream. The device's quick streams are for them alone, so
@@ -204,7 +147,6 @@ class Scheduler {
   absl::Duration WaitOf(const StreamClaim& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckWaitLocked(const StreamClaim& claim) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Full(absl::string_view flow) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Device& device_;
   QueueLimit& limit_;

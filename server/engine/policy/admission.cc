@@ -1,4 +1,4 @@
-#include "server/engine/core/admission.h"
+#include "server/engine/policy/admission.h"
 
 #include <algorithm>
 

@@ -1,22 +1,12 @@
-#include "server/engine/core/scheduler.h"
+#include "server/engine/policy/scheduler.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
-#include "server/base/rounded_time.h"
-#include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {
-namespace {
-
-// An estimate of the queue is exceeded by this much now and then.
-constexpr double kMargin = 1.25;
-
-}  // namespace
 
 // A job that ends as soon as it is run, as one that is late does, passes its stream on from within
 // its Run. The next one is run when that has returned, so that the stack does not grow with a queue
@@ -50,61 +40,6 @@ StreamLease& StreamLease::operator=(StreamLease&& other) noexcept {
 absl::Duration StreamLease::Reset() {
   if (stream_ == nullptr) return absl::ZeroDuration();
   return scheduler_->Release(*this);
-}
-
-bool QueueLimit::TryTake(int held) {
-  MutexLock lock(mutex_);
-  const int reserved = held >= reserve() ? reserve() : 0;
-  if (used_ >= limit_ - reserved) return false;
-  ++used_;
-  return true;
-}
-
-void QueueLimit::Return() {
-  MutexLock lock(mutex_);
-  --used_;
-}
-
-Gauge QueueLimit::gauge() const {
-  MutexLock lock(mutex_);
-  return {used_, limit_};
-}
-
-void QueuePace::OnWait(absl::Time now) {
-  if (idle_since_.has_value() && now - *idle_since_ > kQuiet) *this = QueuePace();
-  idle_since_.reset();
-  if (!unmoved_since_.has_value()) unmoved_since_ = now;
-}
-
-void QueuePace::OnIdle(absl::Time now) {
-  last_turn_.reset();
-  unmoved_since_.reset();
-  if (!idle_since_.has_value()) idle_since_ = now;
-}
-
-void QueuePace::OnTurn(absl::Time now, absl::Duration cost) {
-  // As many as smooth out a mix of jobs and still follow the load.
-  constexpr int kTurns = 64;
-  if (last_turn_.has_value()) {
-    turns_ = std::min(turns_ + 1, kTurns);
-    mean_time_ += (now - *last_turn_ - mean_time_) / turns_;
-    mean_cost_ += (cost - mean_cost_) / turns_;
-  }
-  last_turn_ = now;
-  unmoved_since_ = now;
-}
-
-absl::Duration QueuePace::TimeFor(absl::Duration cost) const {
-  if (turns_ == 0) return absl::ZeroDuration();
-  return mean_time_ * absl::FDivDuration(cost, mean_cost_);
-}
-
-absl::Duration QueuePace::Unmoved(absl::Time now) const {
-  return unmoved_since_.has_value() ? now - *unmoved_since_ : absl::ZeroDuration();
-}
-
-absl::Duration QueuePace::WaitBehind(absl::Duration cost, absl::Time now) const {
-  return std::max(TimeFor(cost) + between_turns(), Unmoved(now));
 }
 
 Scheduler::Scheduler(Device& device, QueueLimit& limit, absl::Duration max_wait)
@@ -148,7 +83,8 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job, const StreamClaim&
     if (absl::Status status = CheckWaitLocked(claim); !status.ok()) return status;
     lease = LeaseFree(claim);
     if (lease.stream_ == nullptr) {
-      if (!limit_.TryTake(queue_.size_of(claim.flow))) return Full(claim.flow);
+      const int held = queue_.size_of(claim.flow);
+      if (!limit_.TryTake(held)) return limit_.Full(held, device_.info().name);
       const absl::Time now = SteadyNow();
       queue_.Add(std::move(job), claim, now);
       any_.pace.OnWait(now);
@@ -163,19 +99,6 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job, const StreamClaim&
   return absl::OkStatus();
 }
 
-absl::Status Scheduler::Full(absl::string_view flow) const {
-  const Gauge queue = limit_.gauge();
-  return BoundError(
-      {.bound = "max-queued-jobs", .retry_after = kRetrySoon},
-      absl::StrCat(queue.used, " jobs wait for a stream, ", queue_.size_of(flow),
-                   " of them this caller's on ", device_.info().name,
-                   "; the limit (--max-queued-jobs) is ", queue.limit,
-                   queue.used < queue.limit ? absl::StrCat(", the last ", limit_.reserve(),
-                                                           " for callers with fewer than that")
-                                            : "",
-                   ": try again later"));
-}
-
 absl::Duration Scheduler::WaitOf(const StreamClaim& claim) const {
   if (HasStreamForLocked(claim)) return absl::ZeroDuration();
   const bool quick = claim.cost.quick() && quick_.streams > 0 && !queue_.InDebt(claim);
@@ -186,38 +109,15 @@ absl::Duration Scheduler::WaitOf(const StreamClaim& claim) const {
 }
 
 absl::Status Scheduler::CheckWaitLocked(const StreamClaim& claim) const {
-  const absl::Duration left = claim.deadline - SteadyNow();
-  const absl::Duration takes = claim.cost.lately;
-  if (left <= absl::ZeroDuration()) {
-    return absl::DeadlineExceededError("the deadline passed before the job was queued");
-  }
-  if (takes > left) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("the job would take about ", Rounded(takes), " on ", device_.info().name,
-                     ", as such jobs of this caller lately did, but its deadline is in ",
-                     Rounded(left), ": allow it more time"));
-  }
+  const absl::string_view device = device_.info().name;
+  if (absl::Status status = CheckDeadline(claim, device); !status.ok()) return status;
   // As many as there are streams may wait, so that a wrong estimate is put right.
   if (queue_.size() < any_.streams + quick_.streams) return absl::OkStatus();
-  const absl::Duration wait = WaitOf(claim);
-  const bool in_time = wait * kMargin + takes <= left;
-  if (wait <= max_wait_ && in_time) return absl::OkStatus();
-  std::string why = absl::StrCat("the job would wait about ", Rounded(wait), " for a stream of ",
-                                 device_.info().name, " (", queue_.size(), " jobs wait, ",
-                                 queue_.size_of(claim.flow), " of them this caller's");
-  if (wait > max_wait_) {
-    absl::StrAppend(&why, "), the limit (--max-queue-wait) is ", absl::FormatDuration(max_wait_),
-                    ": try again later");
-  } else {
-    absl::StrAppend(
-        &why, "), perhaps a quarter more,",
-        takes > absl::ZeroDuration() ? absl::StrCat(" and then take ", Rounded(takes), ",") : "",
-        " but its deadline is in ", Rounded(left), ": allow it more time, or try again later");
-  }
-  const absl::Duration allowed = wait > max_wait_ ? max_wait_ : (left - takes) / kMargin;
-  return BoundError({.bound = wait > max_wait_ ? "max-queue-wait" : "deadline",
-                     .retry_after = std::max(kRetrySoon, wait - allowed)},
-                    why);
+  return CheckWaitOf(claim, {.device = device,
+                             .time = WaitOf(claim),
+                             .most = max_wait_,
+                             .jobs = queue_.size(),
+                             .jobs_of_flow = queue_.size_of(claim.flow)});
 }
 
 bool Scheduler::HasStreamForLocked(const StreamClaim& claim) const {

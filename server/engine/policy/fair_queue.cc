@@ -1,4 +1,4 @@
-#include "server/engine/core/fair_queue.h"
+#include "server/engine/policy/fair_queue.h"
 
 #include <algorithm>
 #include <cmath>
