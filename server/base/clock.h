@@ -1,8 +1,9 @@
-// The clock of deadlines, times to live and durations.
+// The clock of deadlines, times to live and durations, and durations in sentences.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <string>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -34,5 +35,13 @@ inline absl::Time WallNow() { return absl::FromChrono(std::chrono::system_clock:
 
 // With the present difference of the two clocks. Infinite times stay infinite.
 inline absl::Time ToWall(absl::Time steady) { return WallNow() + (steady - SteadyNow()); }
+
+// To three digits or so: "1.23s", "12.34ms", "150ns".
+inline std::string Rounded(absl::Duration time) {
+  const absl::Duration unit = time >= absl::Seconds(1)        ? absl::Milliseconds(10)
+                              : time >= absl::Milliseconds(1) ? absl::Microseconds(10)
+                                                              : absl::Nanoseconds(10);
+  return absl::FormatDuration(absl::Trunc(time, unit));
+}
 
 }  // namespace gemmd

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "server/base/relax_cpu.h"
 #include "server/base/thread_name.h"
+#include "server/base/waiting.h"
 
 namespace gemmd {
 

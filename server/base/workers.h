@@ -11,7 +11,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
-#include "server/base/urgency.h"
+#include "server/base/waiting.h"
 
 namespace gemmd {
 

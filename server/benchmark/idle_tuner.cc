@@ -13,7 +13,7 @@
 #include "kernels/bench/spec/shape.h"
 #include "server/base/clock.h"
 #include "server/base/thread_name.h"
-#include "server/engine/core/tuning_files.h"
+#include "server/engine/core/tuning.h"
 
 namespace gemmd {
 namespace {

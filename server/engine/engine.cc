@@ -10,7 +10,7 @@
 #include "server/base/clock.h"
 #include "server/engine/core/core.h"
 #include "server/engine/core/device_losses.h"
-#include "server/engine/core/tuning_files.h"
+#include "server/engine/core/tuning.h"
 #include "server/engine/device/device_kinds.h"
 #include "server/engine/job/job_admission.h"
 #include "server/engine/job/job_impl.h"

@@ -14,7 +14,7 @@
 #include "server/engine/bounds/options.h"
 #include "server/engine/bounds/stats.h"
 #include "server/engine/core/report.h"
-#include "server/engine/core/tuning_reloads.h"
+#include "server/engine/core/tuning.h"
 #include "server/engine/device/device.h"
 #include "server/engine/job/job.h"
 #include "server/engine/job/ranking.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "server/engine/bounds/bound_error.h"
-#include "server/engine/bounds/caller_ledger.h"
 #include "server/engine/policy/admission.h"
 #include "server/engine/transfer/upload_impl.h"
 #include "tests/base/test_clock.h"

@@ -1,11 +1,10 @@
-#include "server/engine/core/deadline_guard.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
 
+#include "server/engine/core/guards.h"
 #include "tests/base/test_clock.h"
 
 namespace gemmd {

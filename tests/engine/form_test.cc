@@ -16,7 +16,7 @@
 #include "gemm/catalogue.h"
 #include "gemm/tuning.h"
 #include "server/engine/job/coalesced_launch.h"
-#include "server/engine/job/zero_copy.h"
+#include "server/engine/job/small_payload.h"
 #include "tests/engine/fake_core.h"
 
 namespace gemmd {

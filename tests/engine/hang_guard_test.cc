@@ -1,7 +1,5 @@
 // The hang guard under a clock that the test moves: when work that does not end loses its
 // device, and when it does not.
-#include "server/engine/core/hang_guard.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "server/engine/core/device_losses.h"
+#include "server/engine/core/guards.h"
 #include "tests/base/test_clock.h"
 #include "tests/engine/fake_core.h"
 

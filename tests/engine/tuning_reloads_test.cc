@@ -1,5 +1,3 @@
-#include "server/engine/core/tuning_reloads.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +6,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "server/engine/bounds/bound_error.h"
+#include "server/engine/core/tuning.h"
 
 namespace gemmd {
 namespace {

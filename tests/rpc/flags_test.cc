@@ -14,7 +14,7 @@
 #include "files/size_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/engine/core/hang_limit.h"
+#include "server/engine/core/device_losses.h"
 #include "server/flags/flag_table.h"
 #include "server/flags/flag_values.h"
 

@@ -14,7 +14,7 @@
 #include "gemm/machine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/engine/core/tuning_files.h"
+#include "server/engine/core/tuning.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/base/test_clock.h"
 #include "tests/telemetry/fake_engine.h"

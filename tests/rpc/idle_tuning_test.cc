@@ -6,7 +6,7 @@
 #include "gemm/tuning.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/engine/core/tuning_files.h"
+#include "server/engine/core/tuning.h"
 #include "tests/base/temporary_folder.h"
 #include "tests/rpc/test_server.h"
 

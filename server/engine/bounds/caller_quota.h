@@ -1,10 +1,14 @@
-// What one caller may have of the server.
+// What one caller may have of the server, and what it has.
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace gemmd {
 
@@ -27,5 +31,43 @@ struct CallerQuota {
 
 // Null: a caller without a name and without bounds.
 using CallerQuotaPtr = std::shared_ptr<const CallerQuota>;
+
+// For messages: "the caller 'alice' has", or of a server that asks nobody "all callers
+// together have". Names have no character that would need an escape.
+std::string CallerHas(absl::string_view caller);
+
+struct CallerShare {
+  int64_t count = 0;
+  int64_t bytes = 0;
+};
+
+// What each caller has of something that is counted, and of its bytes. Guarded by its owner's lock.
+// Has an entry for each caller that has something: so what
+// bounds that bounds its size.
+class CallerLedger {
+ public:
+  // How much more a caller asks for, and of what.
+  struct Request {
+    absl::string_view count_bound;  // "jobs": the key of the quotas file
+    absl::string_view bytes_bound;  // "admitted-bytes"
+    int64_t most = kNoBound;
+    int64_t most_bytes = kNoBound;
+    uint64_t bytes = 0;
+    // Whether what the caller has goes by itself, so that it may try again.
+    bool passes = false;
+    absl::string_view what_to_do;  // "try again when some have ended"
+  };
+  // OK where the caller may have one more, of so many bytes. Else a BoundError.
+  absl::Status Check(absl::string_view caller, const Request& request) const;
+
+  void Add(const std::string& caller, uint64_t bytes);
+  void Remove(const std::string& caller, uint64_t bytes);
+
+  CallerShare of(absl::string_view caller) const;
+  size_t callers() const { return shares_.size(); }
+
+ private:
+  std::map<std::string, CallerShare, std::less<>> shares_;
+};
 
 }  // namespace gemmd

@@ -1,6 +1,7 @@
 // The options of an engine. The defaults are the server's.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,9 +10,14 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/base/bytes.h"
-#include "server/engine/bounds/verify.h"
 
 namespace gemmd {
+
+// In order of strictness.
+enum class Verify : uint8_t { kOff, kSampled, kAlways };
+
+// What counts where a request and the server's policy both speak.
+constexpr Verify Stricter(Verify one, Verify other) { return std::max(one, other); }
 
 // A job's payload, or its result, of up to this many bytes is small: it is staged in one
 // block and copied on the job's own stream.
@@ -43,7 +49,7 @@ struct EngineOptions {
   // host, whose streams work side by side.
   int max_coalesced_jobs = 0;
   // A payload or a result of up to this many bytes, at most kMaxZeroCopyBytes, is read or written
-  // by the kernel in staging memory (job/zero_copy.h).
+  // by the kernel in staging memory (job/small_payload.h).
   size_t zero_copy_bytes = 16 * kKiB;
   // Pinned staging memory for each device and direction, and its block size, which is at
   // least kMinStagingBlockBytes.
@@ -79,7 +85,7 @@ struct EngineOptions {
   absl::Duration max_queue_wait = absl::Seconds(1);
 
   // A device is given up when a job's work on it has not ended after this long and the time
-  // of the slowest kernel (core/hang_limit.h). 0: never.
+  // of the slowest kernel (core/device_losses.h). 0: never.
   absl::Duration job_timeout = absl::Minutes(2);
 
   // The store. 0 bytes: half of each device's memory.

@@ -1,6 +1,7 @@
 // The completion thread of a device that has to be polled for the end of work.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -13,11 +14,37 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
-#include "server/base/urgency.h"
-#include "server/engine/device/callback_pace.h"
+#include "server/base/waiting.h"
 #include "server/engine/device/completion_queue.h"
 
 namespace gemmd {
+
+// How close together callbacks come on a completion thread. Not thread-safe.
+class CallbackPace {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // To tell a caller takes about 20 us, and to start the next job takes as long. Where callbacks
+  // come closer together than this, a thread that does both keeps the device waiting.
+  static constexpr std::chrono::microseconds kCrowd{75};
+
+  void OnCallback(Clock::time_point now) {
+    const Clock::duration gap = std::min<Clock::duration>(now - last_, kLongest);
+    mean_gap_ += (gap - mean_gap_) / kSmoothed;
+    last_ = now;
+  }
+
+  // Whether the last ones came so fast, on average.
+  bool crowds() const { return mean_gap_ < kCrowd; }
+
+ private:
+  // A rest counts for no more, so that a crowd behind it is soon seen.
+  static constexpr std::chrono::milliseconds kLongest{1};
+  static constexpr int kSmoothed = 8;
+
+  Clock::time_point last_;
+  Clock::duration mean_gap_ = kLongest;
+};
 
 // The poller's interface to the device. A mark is a point on a stream (a cudaEvent_t).
 class CompletionProbe {

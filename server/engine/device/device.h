@@ -25,7 +25,7 @@
 #include "gemm/generate.h"
 #include "gemm/kernel.h"
 #include "gemm/machine.h"
-#include "server/base/urgency.h"
+#include "server/base/waiting.h"
 #include "server/engine/bounds/options.h"
 #include "server/engine/device/arena.h"
 #include "server/engine/device/staging.h"

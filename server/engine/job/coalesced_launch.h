@@ -9,11 +9,11 @@
 
 #include "gemm/kernel.h"
 #include "gemm/problem.h"
-#include "server/engine/core/hang_guard.h"
-#include "server/engine/policy/scheduler.h"
+#include "server/engine/core/guards.h"
 #include "server/engine/device/staging.h"
 #include "server/engine/job/job_admission.h"
 #include "server/engine/job/plan.h"
+#include "server/engine/policy/scheduler.h"
 
 namespace gemmd {
 

@@ -20,11 +20,11 @@
 #include "gemm/generate.h"
 #include "gemm/problem.h"
 #include "server/engine/bounds/caller_quota.h"
-#include "server/engine/bounds/verify.h"
+#include "server/engine/bounds/options.h"
 #include "server/engine/core/report.h"
 #include "server/engine/device/staging.h"
 #include "server/engine/store/matrix.h"
-#include "server/engine/transfer/result_piece.h"
+#include "server/engine/transfer/download.h"
 
 namespace gemmd {
 

@@ -1,5 +1,5 @@
-// The payload of a small job: bytes that wait in host memory until the job has a stream,
-// and then are in one staging block.
+// The payload of a small job: bytes that wait in host memory until the job has a stream, and then
+// are in one staging block, where the kernel of the smallest reads them.
 #pragma once
 
 #include <array>
@@ -11,6 +11,7 @@
 #include "absl/strings/cord.h"
 #include "server/engine/core/report.h"
 #include "server/engine/device/staging.h"
+#include "server/engine/job/job_admission.h"
 #include "server/engine/store/matrix.h"
 
 namespace gemmd {
@@ -60,6 +61,20 @@ class SmallPayload {
   uint64_t missing_bytes_ = 0;
   ByRole<absl::Cord> bytes_;  // until they are staged
   StagingBlock block_;
+};
+
+// To begin a copy takes the device's thread longer than the few bytes of a small product take to
+// cross the bus. So a kernel reads a small payload in the staging block where it lies, and writes a
+// small result into one, and neither is copied.
+struct ZeroCopy {
+  bool payload = false;
+  bool result = false;
+
+  // `bytes` bounds the payload, and the result, as they would lie in device memory. Both are
+  // copied where the kernel would cross the bus again and again, and where the product is checked,
+  // which reads them once more; a result also where it is kept, or has gaps between its lines. Of
+  // a job that runs by itself: launches of several (CoalescedLaunch) always copy.
+  static ZeroCopy Of(const AdmittedJob& job, JobHoldings& holdings, size_t bytes);
 };
 
 }  // namespace gemmd

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
-#include "server/engine/bounds/caller_ledger.h"
+#include "server/engine/bounds/caller_quota.h"
 #include "server/engine/bounds/options.h"
 #include "server/engine/bounds/stats.h"
 #include "server/engine/device/device.h"

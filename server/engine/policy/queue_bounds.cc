@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
-#include "server/base/rounded_time.h"
 #include "server/engine/bounds/bound_error.h"
 
 namespace gemmd {

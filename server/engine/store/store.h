@@ -15,11 +15,10 @@
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
 #include "server/base/timer.h"
-#include "server/engine/bounds/caller_ledger.h"
+#include "server/engine/bounds/caller_quota.h"
 #include "server/engine/bounds/stats.h"
 #include "server/engine/store/matrix.h"
 #include "server/engine/store/matrix_memory.h"
-#include "server/engine/store/replica.h"
 
 namespace gemmd {
 

@@ -1,15 +1,25 @@
 // The specification of a download of a resident matrix, and the handle to it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "server/engine/device/staging.h"
 #include "server/engine/store/matrix.h"
-#include "server/engine/transfer/result_piece.h"
 
 namespace gemmd {
+
+// A piece of a result in pinned memory. It keeps a staging block in use.
+struct ResultPiece {
+  uint64_t offset = 0;
+  absl::Span<const std::byte> bytes;
+  std::shared_ptr<StagingBlock> owner;
+};
 
 struct DownloadSpec {
   MatrixKey key;

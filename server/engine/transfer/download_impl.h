@@ -8,7 +8,7 @@
 #include "server/base/gate.h"
 #include "server/base/mutex.h"
 #include "server/engine/core/core.h"
-#include "server/engine/core/deadline_guard.h"
+#include "server/engine/core/guards.h"
 #include "server/engine/transfer/download.h"
 #include "server/engine/transfer/result_download.h"
 

@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/base/mutex.h"
-#include "server/engine/policy/admission.h"
 #include "server/engine/core/core.h"
-#include "server/engine/store/replica.h"
+#include "server/engine/policy/admission.h"
+#include "server/engine/store/matrix_memory.h"
 #include "server/engine/store/store.h"
 #include "server/engine/transfer/result_download.h"
 

@@ -13,7 +13,7 @@
 #include "server/base/workers.h"
 #include "server/engine/device/device.h"
 #include "server/engine/store/matrix_memory.h"
-#include "server/engine/transfer/result_piece.h"
+#include "server/engine/transfer/download.h"
 
 namespace gemmd {
 

@@ -5,7 +5,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
-#include "server/engine/core/hang_guard.h"
+#include "server/engine/core/guards.h"
 
 namespace gemmd {
 namespace {

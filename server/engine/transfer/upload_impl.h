@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "server/base/mutex.h"
 #include "server/engine/core/core.h"
-#include "server/engine/core/deadline_guard.h"
+#include "server/engine/core/guards.h"
 #include "server/engine/transfer/payload_upload.h"
 #include "server/engine/transfer/upload.h"
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/engine/bounds/bound_error.h"
-#include "server/engine/bounds/caller_ledger.h"
+#include "server/engine/bounds/caller_quota.h"
 #include "server/rpc/context/status.h"
 
 namespace gemmd {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/base/clock.h"
 #include "server/engine/bounds/bound_error.h"
-#include "server/engine/bounds/caller_ledger.h"
+#include "server/engine/bounds/caller_quota.h"
 
 namespace gemmd {
 namespace {

@@ -2,9 +2,12 @@
 #include "server/engine/device/host/host_device.h"
 
 #include <cblas.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +21,26 @@ namespace {
 constexpr size_t kDefaultMemoryBytes = 2 * kGiB;
 
 }  // namespace
+
+absl::StatusOr<HostMapping> HostMapping::Create(size_t bytes) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("host memory: ", bytes, " bytes could not be mapped: ", strerror(errno)));
+  }
+  return HostMapping(static_cast<std::byte*>(data), bytes);
+}
+
+HostMapping& HostMapping::operator=(HostMapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+HostMapping::~HostMapping() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
 
 absl::StatusOr<std::unique_ptr<Device>> HostDevice::Create(int index,
                                                            const EngineOptions& options) {

@@ -1,6 +1,7 @@
 // The host as a device: its streams are threads, its device memory is host memory.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,10 +13,30 @@
 #include "server/engine/device/completion_queue.h"
 #include "server/engine/device/device.h"
 #include "server/engine/device/device_health.h"
-#include "server/engine/device/host/host_memory.h"
 #include "server/engine/device/host/host_stream.h"
 
 namespace gemmd {
+
+// Memory mapped for the host device: page-aligned and zeroed. Pages are not allocated until they
+// are touched. Unmapped on destruction; empty when moved from.
+class HostMapping {
+ public:
+  // RESOURCE_EXHAUSTED names the bytes requested and the reason.
+  static absl::StatusOr<HostMapping> Create(size_t bytes);
+
+  HostMapping(HostMapping&& other) noexcept { *this = std::move(other); }
+  HostMapping& operator=(HostMapping&& other) noexcept;
+  ~HostMapping();
+
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  HostMapping(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
+
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
 
 class HostDevice final : public Device {
  public:

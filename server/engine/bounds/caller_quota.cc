@@ -1,4 +1,4 @@
-#include "server/engine/bounds/caller_ledger.h"
+#include "server/engine/bounds/caller_quota.h"
 
 #include <optional>
 

@@ -1,15 +1,36 @@
-// The hang guard: gives a device up when work on it does not end in time.
+// What ends work that takes too long: for its caller, and on its device.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
+#include "absl/time/time.h"
+#include "server/base/mutex.h"
 #include "server/engine/core/core.h"
-#include "server/engine/core/hang_limit.h"
+#include "server/engine/core/device_losses.h"
 
 namespace gemmd {
 
+// Ends work for a caller at its deadline, or when the server's drain has no more time.
+// Thread-safe. Owned by the guarded object, which must be held by a shared_ptr.
+class DeadlineGuard {
+ public:
+  // Not OK where everything was cancelled before: the object has to end by itself.
+  [[nodiscard]] absl::Status Begin(EngineCore& core, std::weak_ptr<Cancellable> watched,
+                                   absl::Time deadline);
+  // Call once, when the guarded object has ended, even if Begin was never called.
+  void End(EngineCore& core);
+
+ private:
+  Mutex mutex_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t registration_ ABSL_GUARDED_BY(mutex_) = 0;
+  Timer::Id timer_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Gives a device up when work on it does not end in time.
 // Nothing can stop a kernel. So when it does not end in time its device is given up
 // (Device::Lose), which ends all that waits for the device. The guarded time is from the
 // construction, when the work is enqueued, to End. Moved along with the work's callback.
