@@ -5,7 +5,6 @@
 #include <atomic>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,29 +27,6 @@ namespace gemmd {
 struct JobPayload {
   ByRole<std::shared_ptr<PayloadUpload>> uploads;
   StagingBlock block;
-};
-
-// What a job has once its kernel has ended. The block is of the device, which may go once the
-// holdings' ticket has: it goes first.
-struct Computed {
-  std::shared_ptr<JobHoldings> holdings;
-  StagingBlock result_block;  // with a small result, copied; else empty
-  absl::Duration device_time;
-  // Of a launch of several jobs, and the part of its time that is this job's.
-  int jobs = 1;
-  absl::Duration kernel_time;
-
-  void Release() {
-    result_block.Reset();
-    holdings.reset();
-  }
-};
-
-// A job of a launch of several that has ended.
-struct CoalescedEnd {
-  std::shared_ptr<class JobImpl> job;
-  Computed computed;
-  const std::byte* product = nullptr;  // its dense bytes, in the launch's block
 };
 
 // A product on a stream, until its end is known.
@@ -88,6 +64,7 @@ struct Launched {
 class JobImpl final : public Job,
                       public Cancellable,
                       public Runnable,
+                      public CoalescedJob,
                       public std::enable_shared_from_this<JobImpl> {
  public:
   JobImpl(EngineCore& core, AdmittedJob admitted, std::shared_ptr<JobListener> listener,
@@ -126,15 +103,10 @@ class JobImpl final : public Job,
   // as before.
   bool Coalesce(StreamLease& lease);
   bool Join(CoalescedLaunch& launch);
-  static void EnqueueCoalesced(CoalescedLaunch launch);
-  void CopySent(const CoalescedLayout& layout, size_t index, std::byte* to);
-  absl::Status EnqueueBatch(const CoalescedLaunch& launch, const CoalescedLayout& layout,
-                            JobHoldings& holdings) const;
-  static void EndCoalesced(CoalescedLaunch launch, absl::Status status);
-  static void TellEnds(std::vector<CoalescedEnd> ends, std::shared_ptr<StagingBlock> results,
-                       const absl::Status& status);
-  bool CopyProduct(CoalescedEnd& end);
-  void PutBack(CoalescedEnd end, std::shared_ptr<StagingBlock> results);
+  void CopySent(const CoalescedLayout& layout, size_t index, std::byte* to) override;
+  bool CopyProduct(const std::byte* product, Computed& computed) override;
+  void PutBack(const std::byte* product, std::shared_ptr<StagingBlock> results,
+               Computed computed) override;
 
   void Launch(StreamLease lease);
   absl::Status EnqueueInputs(Stream& stream, JobHoldings& holdings, const JobPayload& payload);
@@ -156,7 +128,7 @@ class JobImpl final : public Job,
   // Goes on with OnComputed: on this thread, which is the device's, where that has nothing
   // else to do.
   void HandOver(absl::Status status, Computed computed);
-  void OnComputed(absl::Status status, Computed computed);
+  void OnComputed(absl::Status status, Computed computed) override;
   // Of a job that has left the device, whatever becomes of it.
   void TellDeviceTime(absl::Duration time) const;
   absl::Duration UploadTime(const JobHoldings& holdings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
