@@ -20,7 +20,7 @@ inline absl::Time SystemSteadyNow() {
   return start.wall + absl::FromChrono(Clock::now() - start.steady);
 }
 
-// What SteadyNow() reads. Only tests set it, to a clock that moves when they say
+// The source of SteadyNow(). Only tests set it, to a clock that moves when they say
 // (tests/base/test_clock.h).
 inline std::atomic<absl::Time (*)()> steady_clock_source{&SystemSteadyNow};
 

@@ -118,7 +118,7 @@ absl::Status Benchmarks::Enter(const std::shared_ptr<BenchmarkRun>& run) {
       std::all_of(runs_.begin(), runs_.end(), [&run](const std::shared_ptr<BenchmarkRun>& other) {
         return !other->cancelled().ok() || (other->gives_way() && !run->gives_way());
       });
-  // What gives way does not wait, either.
+  // A benchmark that gives way does not wait, either.
   if (!all_end || runs_.size() >= kMostRuns || (run->gives_way() && !runs_.empty())) {
     return BoundError(
         {.bound = "benchmarks", .retry_after = absl::Seconds(1)},
@@ -183,7 +183,7 @@ absl::StatusOr<BenchmarkTotals> Benchmarks::Measure(const BenchmarkSpec& spec, s
   };
   observer.on_rows = [&](absl::Span<const bench::Row> rows) { listener.OnRows(shape, rows); };
   const absl::Status status = bench::RunBenchmark(backend, plan, observer);
-  // What it was stopped for, and not what came of that.
+  // The reason for the stop, and not an error that the stop caused.
   if (absl::Status why = stopped(); !why.ok()) return why;
   if (!status.ok()) return status;
   return BenchmarkTotals{.elapsed = SteadyNow() - began,

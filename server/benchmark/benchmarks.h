@@ -49,7 +49,7 @@ struct BenchmarkSpec {
   bool gives_way = false;
 };
 
-// The header of a benchmark: what is going to be measured.
+// The header of a benchmark: the measurements to come.
 struct BenchmarkOutline {
   std::string device;
   gemm::bench::Metadata metadata;
@@ -102,7 +102,7 @@ class BenchmarkRun {
   const std::atomic<bool>* stop() const { return &stop_; }
   // Whether another benchmark that comes ends it.
   bool gives_way() const { return gives_way_; }
-  // By the benchmark's thread: what is measured now.
+  // Called by the benchmark's thread: the measurement that begins now.
   void Note(const gemm::bench::Progress& progress);
   BenchmarkUnderWay Describe() const;
 
@@ -124,14 +124,13 @@ class Benchmarks {
   // it ends; it must be quick, and may be null.
   Benchmarks(Engine& engine, const BenchmarkLimits& limits, std::function<void(bool)> on_running);
 
-  // Starts a benchmark. Errors that it returns: FAILED_PRECONDITION where benchmarks
-  // are refused; INVALID_ARGUMENT for an unknown device; UNAVAILABLE for a lost one;
-  // RESOURCE_EXHAUSTED for a budget above the limit, or while another benchmark runs that neither
-  // gives way nor was cancelled. One that was cancelled ends after the launch under way, which may
-  // be long; until then the next one waits for the thread.
-  // Errors that OnEnd gets: NOT_FOUND for an unknown kernel or family;
-  // FAILED_PRECONDITION for a kernel that the device cannot run; INVALID_ARGUMENT for
-  // too many candidates, or a parameter that none of them has.
+  // Starts a benchmark. Errors that it returns: FAILED_PRECONDITION where benchmarks are refused;
+  // INVALID_ARGUMENT for an unknown device; UNAVAILABLE for a lost one; RESOURCE_EXHAUSTED for a
+  // budget above the limit, or while another benchmark runs that neither gives way nor was
+  // cancelled. One that was cancelled ends after the launch under way, which may be long; until
+  // then the next one waits for the thread. Errors that OnEnd gets: NOT_FOUND for an unknown kernel
+  // or family; FAILED_PRECONDITION for a kernel that the device cannot run; INVALID_ARGUMENT for
+  // too many candidates, or for a parameter that no candidate has.
   absl::StatusOr<std::shared_ptr<BenchmarkRun>> Start(BenchmarkSpec spec,
                                                       std::shared_ptr<BenchmarkListener> listener);
 
@@ -141,7 +140,7 @@ class Benchmarks {
 
  private:
   absl::Status Enter(const std::shared_ptr<BenchmarkRun>& run);
-  // Of the run that entered first.
+  // Belongs to the run that entered first.
   void Leave();
   // The number of jobs on the device since the server's start.
   int64_t JobsBegun(size_t device) const;

@@ -16,7 +16,7 @@
 
 namespace gemmd {
 
-// Where the estimates of a GPU come from. Host devices have none.
+// The source of a GPU's estimates. Host devices have none.
 enum class EstimatesFrom : uint8_t {
   kModel,     // what was measured of its model; where nothing was, the device itself
   kMeasured,  // the device itself
@@ -26,7 +26,7 @@ enum class EstimatesFrom : uint8_t {
 // One device takes no longer.
 inline constexpr absl::Duration kFirstTimesBound = absl::Seconds(30);
 
-// What became of a device: how many products were measured in how long, or why none.
+// The outcome for a device: how many products were measured in how long, or why none.
 struct FirstTimes {
   absl::string_view device;
   absl::Status status;
@@ -34,7 +34,7 @@ struct FirstTimes {
   absl::Duration elapsed;
 };
 
-// Gives each GPU its estimates. Call before the first job. A device that cannot be measured goes by
+// Gives each GPU its estimates. Call before the first job. A device that cannot be measured uses
 // formulas and ranks. `told` is called for each that was measured.
 void SetEstimates(absl::Span<const std::unique_ptr<Device>> devices, EstimatesFrom from,
                   const BenchmarkLimits& limits,

@@ -90,7 +90,7 @@ void Select(const std::map<std::string, const gemm::Kernel*>& kernels,
   }
 }
 
-// Of what is taken now, as a row has it.
+// A row for the measurement under way.
 std::optional<double> SecondsOfChoice(const gemm::TunedProduct& product,
                                       const KernelRanking& ranking,
                                       const bench::TuningRounds& rounds) {

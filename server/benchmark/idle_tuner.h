@@ -26,7 +26,7 @@ namespace gemmd {
 inline constexpr absl::Duration kIdleTime = absl::Seconds(2);
 // A product whose measurement was ended so often for callers is given up.
 inline constexpr int kIdleTries = 3;
-// What is measured of a product: as gemmctl tune does by default, but within a time.
+// The measurements of a product: as gemmctl tune does by default, but within a time.
 inline constexpr size_t kIdleBestEstimates = 8;
 inline constexpr int kIdleRounds = 3;
 inline constexpr absl::Duration kIdleRoundTime = absl::Seconds(5);
@@ -57,7 +57,7 @@ class IdleTuningListener {
   virtual ~IdleTuningListener() = default;
   virtual void OnRunning(bool running) = 0;
   virtual void OnProduct(const IdleTuningReport& report) = 0;
-  // The file could not be written. What was found is kept for the next time.
+  // The file could not be written. The measurements are kept for the next time.
   virtual void OnUnwritten(const absl::Status& why) = 0;
 };
 
@@ -98,7 +98,7 @@ class IdleTuner {
   absl::StatusOr<IdleTuningReport> Measure(const gemm::TunedProduct& product,
                                            const KernelRanking& ranking);
   absl::Status MeasureRound(const BenchmarkSpec& spec, gemm::bench::TuningRounds& rounds);
-  // Why a benchmark of what was idle at `arrived_` must end; else OK.
+  // Why a benchmark that began when `arrived_` was read must end; else OK.
   absl::Status WhyStop() const;
   void ReportUnmeasured(const gemm::TunedProduct& product, absl::Status why);
   void Keep(const gemm::Machine& machine, const IdleTuningReport& report);
@@ -109,7 +109,7 @@ class IdleTuner {
   const std::string file_;
   IdleTuningListener& listener_;
 
-  // Of the thread that looks. `arrived_` is also read by the benchmark that it waits for.
+  // Used by the thread that looks. `arrived_` is also read by the benchmark that it waits for.
   int64_t arrived_ = 0;
   absl::Time idle_since_ = absl::InfiniteFuture();  // infinite: not at the last look
   std::map<gemm::TunedProduct, int> tries_;         // kIdleTries: no more

@@ -60,7 +60,7 @@ class EngineImpl final : public Engine {
   bool Drain(absl::Time deadline) override;
 
  private:
-  // That of a matrix without a name, unless it has one of its own.
+  // Sets the time to live of a matrix without a name, unless it has one of its own.
   void GiveTtl(KeepSpec& keep) const;
   absl::StatusOr<TuningLoad> ReadTuningAgain();
   absl::StatusOr<TuningLoad> TakeUpTables();
@@ -150,13 +150,13 @@ EngineImpl::~EngineImpl() {
   StopAdmitting();
   Drain(SteadyNow());
   core_.admission->WaitIdle(absl::InfiniteFuture());
-  // Nothing more is scheduled; what still runs lets go of the devices' blocks.
+  // Nothing more is scheduled. Functions that still run release the devices' blocks.
   core_.answers->Stop();
   core_.timer->Stop();
   for (std::unique_ptr<Device>& device : core_.devices) {
     if (device->Health().ok()) continue;
     AwaitCallbacks(*device);
-    // What does not hang ends at once; a stream may yet have to see that it has.
+    // Work that does not hang ends at once, but a stream may not have seen it yet.
     for (int i = 0; i < 1000 && !device->Idle(); ++i) absl::SleepFor(absl::Milliseconds(1));
     if (device->Idle()) continue;
     LeftBehind& left = DevicesLeftBehind();

@@ -63,8 +63,8 @@ class Engine {
   // Ordered by id.
   virtual absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery& query) = 0;
 
-  // What is worth tuning, since the start or the last ReloadTuning: the products that left the
-  // choice of a kernel to the engine, and for whose shape the tuning tables had no entry of this
+  // The products that are worth tuning, since the start or the last ReloadTuning. They left the
+  // choice of a kernel to the engine, and the tuning tables had no entry for their shape and this
   // device's versions. The `limit` that took the most time, the most first.
   virtual std::vector<TrafficEntry> ListTraffic(size_t limit) const = 0;
 
@@ -73,12 +73,12 @@ class Engine {
   virtual EngineStats Stats() const = 0;
   // Takes one lock for a moment.
   virtual EngineActivity Activity() const = 0;
-  // What became of --tuning-tables and --idle-tuning, as they were last read.
+  // The outcome of the last reading of --tuning-tables and --idle-tuning.
   virtual TuningLoad tuning() const = 0;
-  // Reads the files of --tuning-tables and --idle-tuning again, on a thread of its own, and chooses
-  // by what they say for all jobs from then on. FAILED_PRECONDITION where there are none, or one
-  // cannot be read or is wrong: then what was read before stays in force. RESOURCE_EXHAUSTED where
-  // too many wait for a reading. `done` may be called before this returns.
+  // Reads the files of --tuning-tables and --idle-tuning again, on a thread of its own. All later
+  // choices go by them. FAILED_PRECONDITION if there are none, or if one cannot be read or is
+  // wrong. The tables read before then stay in force. RESOURCE_EXHAUSTED where too many wait for a
+  // reading. `done` may be called before this returns.
   virtual void ReloadTuning(TuningReloads::Done done) = 0;
   // Whether results wait because other receivers hold the staging memory of a device.
   virtual bool ResultStagingIsScarce() const = 0;

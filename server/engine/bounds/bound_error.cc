@@ -10,8 +10,8 @@
 namespace gemmd {
 namespace {
 
-// Of the payload: bound, nanoseconds or nothing, and where it is a caller's bound that one's
-// name. No part has a newline but the last.
+// The lines of the payload: the bound, nanoseconds or nothing, and for a caller's bound the
+// caller's name. No part has a newline but the last.
 constexpr absl::string_view kReachedBound = "gemmd/reached-bound";
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What an error says of the bound that was reached, beside its message: for the status
-// details of the contract, and for metrics.
+// The bound that an error reports, beside its message: for the status details of the contract, and
+// for metrics.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace gemmd {
 
-// When to try again where nothing better is known: a job ends, and gives back what it had.
+// When to try again if nothing better is known: by then a job may have ended.
 inline constexpr absl::Duration kRetrySoon = absl::Milliseconds(100);
 
 struct ReachedBound {
@@ -25,7 +25,7 @@ struct ReachedBound {
 // RESOURCE_EXHAUSTED. The message names the field, the value and the bound.
 absl::Status BoundError(const ReachedBound& reached, absl::string_view message);
 
-// What BoundError was given; nullopt for another status.
+// The argument of BoundError; nullopt for another status.
 std::optional<ReachedBound> ReachedBoundOf(const absl::Status& status);
 
 }  // namespace gemmd

@@ -27,7 +27,7 @@ absl::Status CallerLedger::Check(absl::string_view caller, const Request& reques
                      request.most, " (--quotas-file)", request.most > 0 ? ": " : "",
                      request.most > 0 ? request.what_to_do : ""));
   }
-  // Not added up: what is asked for may be anything.
+  // Not added up: a request may ask for any number of bytes.
   if (share.bytes <= request.most_bytes &&
       request.bytes <= static_cast<uint64_t>(request.most_bytes - share.bytes)) {
     return absl::OkStatus();

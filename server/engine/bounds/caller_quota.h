@@ -1,4 +1,4 @@
-// What one caller may have of the server, and what it has.
+// A caller's quota of the server, and its use of it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct CallerQuota {
   int64_t matrices = kNoBound;        // resident, or being made
   int64_t store_bytes = kNoBound;     // of those, on all devices together
   int64_t streams = kNoBound;         // calls that are open
-  // Of payload received and results sent. Past it the caller waits.
+  // Payload received and results sent. Above that the caller waits.
   int64_t bytes_per_second = kNoBound;
 };
 
@@ -41,9 +41,8 @@ struct CallerShare {
   int64_t bytes = 0;
 };
 
-// What each caller has of something that is counted, and of its bytes. Guarded by its owner's lock.
-// Has an entry for each caller that has something: so what
-// bounds that bounds its size.
+// How many of something each caller has, and their bytes. Guarded by its owner's lock. Has an entry
+// for each caller that has something: so what bounds that bounds its size.
 class CallerLedger {
  public:
   // How much more a caller asks for, and of what.
@@ -53,7 +52,7 @@ class CallerLedger {
     int64_t most = kNoBound;
     int64_t most_bytes = kNoBound;
     uint64_t bytes = 0;
-    // Whether what the caller has goes by itself, so that it may try again.
+    // Whether the caller's use ends by itself, so that it may try again.
     bool passes = false;
     absl::string_view what_to_do;  // "try again when some have ended"
   };

@@ -16,16 +16,16 @@ namespace gemmd {
 // In order of strictness.
 enum class Verify : uint8_t { kOff, kSampled, kAlways };
 
-// What counts where a request and the server's policy both speak.
+// The stricter of a request's wish and the server's policy.
 constexpr Verify Stricter(Verify one, Verify other) { return std::max(one, other); }
 
 // A job's payload, or its result, of up to this many bytes is small: it is staged in one
 // block and copied on the job's own stream.
 inline constexpr size_t kSmallBytes = 128 * kKiB;
-// So that one block holds all of it.
+// One block holds all of a small payload.
 inline constexpr size_t kMinStagingBlockBytes = kSmallBytes;
 
-// With every operand from a boundary of the arena on, that fits in a block, too.
+// This fits in a block, even if every operand starts on a boundary of the arena.
 inline constexpr size_t kMaxZeroCopyBytes = kSmallBytes / 2;
 
 inline constexpr int kMaxStreamsPerDevice = 128;
@@ -44,9 +44,9 @@ struct EngineOptions {
   // Further streams of each device that run quick jobs alone (policy/cost_model.h); at most
   // kMaxStreamsPerDevice. 0: none, and quick jobs wait like the others.
   int quick_streams = 2;
-  // The most small jobs that wait together, are alike and run in one launch; 1: each in its own.
-  // 0: kMostCoalescedJobs on a GPU, where a launch costs more than a small product, and 1 on a
-  // host, whose streams work side by side.
+  // The most small jobs that wait together, are alike and run in one launch. 1: each runs alone. 0:
+  // kMostCoalescedJobs on a GPU, where a launch costs more than a small product, and 1 on a host,
+  // whose streams work side by side.
   int max_coalesced_jobs = 0;
   // A payload or a result of up to this many bytes, at most kMaxZeroCopyBytes, is read or written
   // by the kernel in staging memory (job/small_payload.h).

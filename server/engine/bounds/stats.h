@@ -25,7 +25,7 @@ struct ReplicaStats {
   int64_t dropped = 0;  // to make room
 };
 
-// What the loss of a device has cost. All zero while it is healthy.
+// The cost of a device's loss. All zero while it is healthy.
 struct DeviceLossStats {
   int64_t hangs = 0;           // 1: work on it did not end within --job-timeout
   int64_t matrices_lost = 0;   // resident matrices that had no copy elsewhere
@@ -50,7 +50,7 @@ struct DeviceStats {
   DeviceLossStats loss;
 };
 
-// What comes in, for those who wait for a time without it.
+// Arrivals, for those who wait for an idle time.
 struct EngineActivity {
   int64_t arrived = 0;    // jobs and transfers admitted since the start
   int64_t under_way = 0;  // of these, not yet ended

@@ -17,8 +17,8 @@ constexpr double kOfAnElement = 10;  // operations to generate it, and to move i
 double WorkOf(const gemm::Problem& problem) {
   const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n),
              k = static_cast<double>(problem.k);
-  // Of a group, the sum of the products' m or k is in one of m and k; what does not have that
-  // dimension there is for each.
+  // In a group, one of m and k is the sum over the products. Matrices without that dimension exist
+  // once for each product.
   const auto products = static_cast<double>(problem.extents.size());
   const double of_b = problem.grouped == gemm::GroupedBy::kM ? products : 1;
   const double of_d = problem.grouped == gemm::GroupedBy::kK ? products : 1;
@@ -84,7 +84,7 @@ uint64_t DeviceLosses::BeginWork(size_t device_index, absl::Duration longest) {
   absl::Duration longest_beside = longest;
   for (auto& [ticket, other] : under_way) {
     longest_beside = std::max(longest_beside, other.longest);
-    // What is left of the other may come to run after this.
+    // The rest of the other may run after this.
     other.longest_beside = std::max(other.longest_beside, longest);
   }
   const uint64_t ticket = ++last_ticket_;

@@ -18,27 +18,28 @@
 
 namespace gemmd {
 
-// What every kernel of the kind reaches, on a busy machine, too, in operations a second. On a host
-// the slowest is the reference with subnormal operands, at 4e7.
+// Every kernel of the kind is faster than this, in operations a second, also on a busy machine. On
+// a host the slowest is the reference with subnormal operands, at 4e7.
 inline constexpr double kSlowestCuda = 1e10;
 inline constexpr double kSlowestHost = 1e7;
 
-// What a launch has to do, in operations: those of its products, and some for each element,
-// which may be generated.
+// The work of a launch in operations: those of its products, and some for each element, which may
+// be generated.
 double WorkOf(const gemm::Problem& problem);
 double WorkOf(const Shape& generated);
 
-// On a GPU a launch takes at most this many times as long as such launches did: at a low clock,
-// beside another process, or with launch parameters that make the kernel slow. A host's operands
-// may make a kernel slower than any such factor says.
+// On a GPU a launch takes at most this many times as long as such launches did. It may run at a low
+// clock, beside another process, or with slow launch parameters. On a host this bounds nothing:
+// operands may make a kernel slower than that.
 inline constexpr int kMostOfMeasured = 64;
 
 // How long a launch of so many operations takes at most. `measured`: such launches before; zero
 // where that is not known.
 absl::Duration LongestTime(gemm::Target target, double operations, absl::Duration measured);
 
-// How long work may take before it counts as hung: --job-timeout, and the longest time of what is
-// under way on the device, on each of its streams, quick ones too, since that may run before it.
+// How long work may take before it counts as hung. That is --job-timeout and, for each stream of
+// the device, `longest`: the longest time of the work under way, which may run first on every
+// stream.
 absl::Duration HangLimit(absl::Duration job_timeout, int streams, absl::Duration longest);
 
 // How long work has after its limit, before its device is lost: 5 s, or the limit where that
@@ -70,7 +71,7 @@ class DeviceLosses {
   DeviceLossStats stats(size_t device_index) const;
 
  private:
-  // What a hang guard stands for.
+  // The work of one hang guard.
   struct Work {
     absl::Duration longest;         // as in BeginWork
     absl::Duration longest_beside;  // of all that was under way beside it, and its own
@@ -88,7 +89,7 @@ class DeviceLosses {
   EngineCore& core_;
   mutable Mutex mutex_;
   std::vector<DeviceLossStats> stats_ ABSL_GUARDED_BY(mutex_);  // by device
-  // By device and ticket.
+  // Indexed by device and ticket.
   std::vector<std::map<uint64_t, Work>> under_way_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<bool> dealt_with_ ABSL_GUARDED_BY(mutex_);

@@ -18,7 +18,7 @@ enum class Form : uint8_t { kSingle, kBatch, kGroup, kRowBlock, kBlockScales };
 
 struct FormRules {
   absl::string_view name;
-  // What makes a request one, as errors say it. # stands for the number of products.
+  // The part of a request that asks for it, as errors say it. # stands for the number of products.
   absl::string_view given;
   absl::string_view kernels;  // the field of KernelInfo of those that take it; empty: all do
   bool checked = false;       // Product.verify and --verify
@@ -57,7 +57,7 @@ constexpr Form FormOf(const gemm::Problem& problem) {
   return gemm::HasBlockScales(problem) ? Form::kBlockScales : Form::kSingle;
 }
 
-// Of a batch or a group; else 1.
+// The products of a batch or a group; else 1.
 constexpr int64_t ProductCount(const gemm::Problem& problem) {
   return problem.grouped == gemm::GroupedBy::kNothing
              ? problem.batch

@@ -1,4 +1,4 @@
-// What ends work that takes too long: for its caller, and on its device.
+// Guards that end work that takes too long: for its caller, and on its device.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What is chosen for a product, and the choices that were made lately.
+// The kernel that is chosen for a product, and the latest choices.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct KernelPick {
   gemm::Compute compute = gemm::Compute::kF32;
 };
 
-// What was chosen on one device, with one reading of the tables, where a request left the choice
+// The choices on one device, with one reading of the tables, for requests that left the choice
 // open. A choice looks at every kernel, or at the entries of a table near the product, which may
 // take longer than all else that a small job's admission does. Thread-safe.
 class KernelChoices {
@@ -37,13 +37,13 @@ class KernelChoices {
   // Null: not known, as of every group. `max_workspace_bytes` is that of PickSite.
   std::shared_ptr<const KernelPick> Find(const gemm::Problem& problem,
                                          size_t max_workspace_bytes) const;
-  // Where there are kMost already, it forgets them first.
+  // Forgets all others first if there are kMost.
   void Add(const gemm::Problem& problem, size_t max_workspace_bytes,
            std::shared_ptr<const KernelPick> pick);
 
  private:
-  // All that a choice looks at. Of a factor that is whether it is 0, 1 or neither, as it came and
-  // as f32: a choice holds for all others, such as the scales of quantised tensors.
+  // All that a choice looks at. A factor counts as 0, 1 or neither, as it came and as f32. One
+  // choice holds for all of the last kind, such as the scales of quantised tensors.
   using Key = std::tuple<int64_t, int64_t, int64_t, gemm::DType, gemm::DType, gemm::DType,
                          gemm::Compute, bool, bool, int, int, gemm::BiasAxis, gemm::Activation, int,
                          int64_t, gemm::ScaleBlocks, gemm::ScaleBlocks, size_t>;

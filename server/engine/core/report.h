@@ -61,7 +61,7 @@ struct PhaseDurations {
   absl::Duration total;
 };
 
-// What the check of a product found (job/result_check.h).
+// The outcome of a product's check (job/result_check.h).
 enum class CheckResult : uint8_t {
   kNone,     // there was none
   kPassed,   // within the likely bound
@@ -115,7 +115,7 @@ struct JobReport {
   std::string device;
   std::string caller;          // empty where the server asks nobody
   absl::Duration device_time;  // the job's part of the time in which the device was busy
-  // From the caller's point of view: the D of each product is m x n in the requested layout. Of a
+  // From the caller's point of view: the D of each product is m x n in the requested layout. In a
   // group, the dimension in which the products are stacked is the sum of theirs.
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;  // products of a batch
@@ -138,7 +138,7 @@ struct JobReport {
   }
 };
 
-// What became of the tuning tables that an engine read.
+// The outcome of reading the tuning tables.
 struct TuningLoad {
   size_t entries = 0;                // of all machines
   size_t used = 0;                   // by the device that uses the most

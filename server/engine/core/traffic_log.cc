@@ -5,7 +5,7 @@
 namespace gemmd {
 namespace {
 
-// Of so many, the least is far from the top: one of the 100 longest of a full log goes with a
+// The least of so many is far from the top: one of the 100 longest of a full log is dropped with a
 // probability of 1 in 10^8.
 constexpr int kDrawn = 8;
 

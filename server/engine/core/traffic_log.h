@@ -1,4 +1,4 @@
-// The products that are worth tuning: what they are, how many there were, what they took.
+// The products that are worth tuning, with their counts and times.
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@ inline constexpr int64_t kMaxTrafficDimension = int64_t{1} << 24;
 // Thread-safe. Takes a fraction of a microsecond for a product.
 class TrafficLog {
  public:
-  // One product more. Where the log is full, a new kind of product takes the place of the one
-  // that took the least time of a few drawn at random. Larger ones than a benchmark takes are
+  // One product more. If the log is full, a few kinds of products are drawn at random. A new kind
+  // takes the place of the one that took the least time. Larger ones than a benchmark takes are
   // left out.
   void Add(const gemm::TunedProduct& product, double seconds);
   // The `limit` that took the most time, the most first.
   std::vector<TrafficEntry> Top(size_t limit) const;
-  // Begins anew.
+  // Forgets everything.
   void Clear();
 
   Gauge held() const;

@@ -16,8 +16,8 @@
 
 namespace gemmd {
 
-// How far a measured shape may be from the one that it stands for: the distance of
-// (log2 m, log2 n, log2 k). 1 is a factor of 2 in one dimension, or of 1.49 in all three.
+// How far a measured shape may be from the shape that it stands for, as the distance of (log2 m,
+// log2 n, log2 k). 1 is a factor of 2 in one dimension, or of 1.49 in all three.
 inline constexpr double kNearestOctaves = 1;
 
 struct TunedRow {
@@ -41,11 +41,11 @@ class TunedKernels {
   TunedKernels(const gemm::TuningTable& table, const gemm::Machine& machine,
                const gemm::DeviceCaps& caps);
 
-  // The row for a product: of its own epilogue class, else of the plain one. Within a class,
-  // a row of its shape, else the nearest within kNearestOctaves. Of several rows of one shape,
-  // that of this device's versions comes first. Rows that are not `legal` are passed over.
-  // Takes less than a microsecond for a shape of the table, else time in proportion to the
-  // rows of the types and layout whose m is near, up to some tens of microseconds.
+  // The row for a product: of its own epilogue class, else of the plain one. Within a class, a row
+  // of its shape, else the nearest within kNearestOctaves. If one shape has several rows, that of
+  // this device's versions comes first. Rows that are not `legal` are passed over. A shape of the
+  // table takes less than a microsecond. Else the time grows with the rows of the types and layout
+  // whose m is near, up to some tens of microseconds.
   std::optional<TunedMatch> Find(const gemm::Problem& problem,
                                  absl::FunctionRef<bool(const TunedRow&)> legal) const;
 

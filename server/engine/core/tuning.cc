@@ -30,7 +30,7 @@ absl::Status CannotRead(absl::string_view flag, const std::string& path, absl::s
       absl::StrCat(flag, ": ", gemm::Quoted(path), ": ", why, "; allowed: files that can be read"));
 }
 
-// Of a descriptor: a little more than a table may have at most.
+// Reads a little more than the largest table.
 absl::StatusOr<std::string> ReadDescriptor(int file, absl::string_view flag,
                                            const std::string& path) {
   struct stat status {};

@@ -21,14 +21,14 @@
 
 namespace gemmd {
 
-// One reading of the tables, and what was chosen by it. Thread-safe.
+// One reading of the tables, and the choices made by it. Thread-safe.
 class Tuning {
  public:
   // No tables.
   Tuning() = default;
   Tuning(const gemm::TuningTable& table, absl::Span<const std::unique_ptr<Device>> devices);
 
-  // What the tables have for a device, by its index; null: nothing.
+  // The tables' kernels for a device, by its index; null: none.
   const TunedKernels* For(size_t device) const {
     return devices_.empty() ? nullptr : &devices_[device];
   }
@@ -44,8 +44,7 @@ class Tuning {
   TuningLoad load_;
 };
 
-// The reading in force. Whoever chooses kernels holds one reading meanwhile, so that one choice
-// is made by one. Thread-safe.
+// The reading in force. A choice of kernels holds one reading until it is made. Thread-safe.
 class CurrentTuning {
  public:
   // Never null.
@@ -78,15 +77,15 @@ absl::StatusOr<gemm::TuningTable> ReadIdleTuning(const std::string& path);
 class TuningReloads {
  public:
   using Done = absl::AnyInvocable<void(const absl::StatusOr<TuningLoad>&)>;
-  // Those who may wait for the next reading to begin. Whoever gave up waiting counts, too.
+  // Those who may wait for the next reading to begin. Those that gave up waiting count, too.
   static constexpr size_t kMostWaiting = 64;
 
   explicit TuningReloads(absl::AnyInvocable<absl::StatusOr<TuningLoad>()> read)
       : read_(std::move(read)), reader_("tuning", 1) {}
   ~TuningReloads() { reader_.Stop(); }
 
-  // `done` gets what a reading gave that began after this call, on the reading's thread; or
-  // RESOURCE_EXHAUSTED at once where too many wait.
+  // `done` gets the outcome of a reading that begins after this call, on the reading's thread. It
+  // gets RESOURCE_EXHAUSTED at once if too many wait.
   void Read(Done done);
 
  private:

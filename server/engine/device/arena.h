@@ -47,11 +47,10 @@ class DeviceBuffer {
 // The two kinds lie at opposite ends, so that matrices do not fragment the memory of jobs.
 enum class Lifetime : uint8_t { kJob, kMatrix };
 
-// An allocator with coalescing over [base, base + bytes). kJob takes the front of
-// the smallest free piece that is large enough (best fit); kMatrix takes the end of the
-// last one, but passes over those that have less than twice the size and lie behind many
-// that are too small. Never accesses the memory itself, so it serves host and device memory
-// alike. Thread-safe. Must outlive its buffers.
+// An allocator with coalescing over [base, base + bytes). kJob takes the front of the smallest free
+// piece that is large enough (best fit). kMatrix takes the end of the last one. It passes over
+// pieces of less than twice the size that lie behind many that are too small. Never accesses the
+// memory itself, so it serves host and device memory alike. Thread-safe. Must outlive its buffers.
 class Arena {
  public:
   static constexpr size_t kAlignment = 512;

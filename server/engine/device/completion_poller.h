@@ -24,8 +24,8 @@ class CallbackPace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // To tell a caller takes about 20 us, and to start the next job takes as long. Where callbacks
-  // come closer together than this, a thread that does both keeps the device waiting.
+  // Telling a caller takes about 20 us, and starting the next job takes as long. If callbacks come
+  // closer together than this, a thread that does both keeps the device waiting.
   static constexpr std::chrono::microseconds kCrowd{75};
 
   void OnCallback(Clock::time_point now) {
@@ -102,7 +102,7 @@ class CompletionPoller {
 
   void Post(Entry entry);
   void Run();
-  // What a look has found.
+  // The outcome of a look.
   struct Found {
     bool any = false;
     bool prompt = false;  // a prompt callback, or one given to Execute

@@ -1,9 +1,8 @@
 // A device that stores and multiplies matrices: the interface between the engine and
 // CUDA. Each kind of device is a folder beside this file and a row in device_kinds.cc.
-//
-// The benchmark's Backend (kernels/bench/backend/backend.h) is a separate abstraction on purpose:
-// it waits for the work that it enqueues, measures its time itself, and belongs to a
-// library that is also used without a server.
+//  The benchmark's Backend (kernels/bench/backend/backend.h) is a separate abstraction on purpose:
+// it waits for the work that it enqueues and measures its time itself. It belongs to a library that
+// is also used without a server.
 #pragma once
 
 #include <atomic>
@@ -65,7 +64,7 @@ struct Notice {
   Urgency urgency = Urgency::kPrompt;
 };
 
-// Set: nobody needs what is computed any more. A device that can stop it does, and Notify tells of
+// Set: nobody needs the result any more. A device that can stop the work does, and Notify reports
 // CANCELLED. May be null.
 using StopFlag = std::shared_ptr<const std::atomic<bool>>;
 
@@ -105,12 +104,12 @@ class Stream {
                                 size_t bytes);
   virtual absl::Status Generate(const gemm::GeneratorSpec& spec,
                                 const gemm::GeneratorTarget& target, StopFlag stop = nullptr) = 0;
-  // What the problem refers to is borrowed until this returns.
+  // The memory that the problem refers to is borrowed until this returns.
   virtual absl::Status Launch(const gemm::Kernel& kernel, const gemm::Problem& problem,
                               const gemm::Operands& operands, gemm::Workspace workspace,
                               const gemm::LaunchParams& params, const LaunchHow& how = {}) = 0;
-  // Enqueues the check of a product that was launched on this stream. check_outcome() has what
-  // it found once Notify's callback is called for work after it, until the next check.
+  // Enqueues the check of a product that was launched on this stream. check_outcome() has its
+  // outcome once Notify's callback is called for later work, until the next check.
   virtual absl::Status Check(const gemm::Check& check) = 0;
   virtual gemm::CheckOutcome check_outcome() const = 0;
   // Enqueues the epilogue over accumulators that a product has left (gemm/check.h).
@@ -123,10 +122,9 @@ class Stream {
   // Calls `done` on the device's completion thread once all work enqueued so far has
   // ended, exactly once and in order. The status is OK, the first error of a host kernel
   // since the last Notify (on a compute stream), or UNAVAILABLE if the device is lost.
-  //
-  // A job or transfer that was cancelled no longer keeps the engine, while its callback may still
-  // be due: that one may come while the device is destroyed, on the completion thread, which the
-  // device waits for. It lets go of what it holds, and uses nothing of the device.
+  //  A cancelled job or transfer no longer keeps the engine, but its callback may still be due. It
+  // may come while the device is destroyed, on the completion thread, which the device waits for.
+  // Such a callback releases what it holds, and uses nothing of the device.
   virtual void Notify(absl::AnyInvocable<void(absl::Status)> done, const Notice& how = {}) = 0;
 };
 
@@ -144,8 +142,8 @@ class Device {
   virtual ~Device() = default;
 
   const DeviceInfoRecord& info() const { return info_; }
-  // How long kernels take here. To be set before the first job: those of the model, as far as it
-  // was measured, some of this very device, or none.
+  // How long kernels take here. Set before the first job: those of the model if it was measured,
+  // those of this very device, or none.
   const gemm::DeviceEstimates& estimates() const { return estimates_; }
   void UseEstimatesOfModel() {
     estimates_ = gemm::BuiltInEstimates(info_.machine.device, info_.caps.capability);
@@ -182,10 +180,10 @@ class Device {
 
   // OK, or UNAVAILABLE with the error that lost the device. A lost device stays lost.
   virtual absl::Status Health() const = 0;
-  // Gives the device up, as an error does that loses it: for work that does not end, which
-  // nothing can stop. Every callback, pending or later, gets the status of Health(), also while the
-  // work before it runs. That work may go on to use the device's memory, so a lost device must not
-  // be destroyed before it is Idle.
+  // Gives the device up, as an error does that loses it: for work that does not end, which nothing
+  // can stop. Every callback, pending or later, gets the status of Health(), also while the work
+  // before it runs. The work may still use the device's memory, so a lost device must not be
+  // destroyed before it is Idle.
   virtual void Lose(absl::string_view why) = 0;
   // Whether nothing that was enqueued runs, or may still run.
   virtual bool Idle() = 0;

@@ -50,7 +50,8 @@ struct DeviceSpec {
 absl::StatusOr<DeviceSpec> ParseDeviceSpec(absl::string_view spec,
                                            absl::Span<const DeviceKind> kinds);
 
-// What ParseDeviceSpec takes: "auto, cuda, cuda:LIST (such as cuda:0,1), host or host:COUNT".
+// The specifications that ParseDeviceSpec takes: "auto, cuda, cuda:LIST (such as cuda:0,1), host or
+// host:COUNT".
 std::string DeviceSpecForms(absl::Span<const DeviceKind> kinds);
 
 // INVALID_ARGUMENT if an option of a device is out of bounds.

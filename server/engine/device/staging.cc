@@ -1,6 +1,6 @@
-// Blocks wait in a stack (the last one used is the warmest), waiters in
-// queues. Whoever adds to either side then pairs the two. Waiters that stay beside
-// free blocks are those whose receiver has its share.
+// Blocks wait in a stack (the last one used is the warmest), waiters in queues. A call that adds to
+// either side then pairs the two. Waiters that stay beside free blocks are those whose receiver has
+// its share.
 #include "server/engine/device/staging.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace gemmd {
 namespace {
 
-// Of a pool's blocks, for prompt receivers.
+// One in so many of a pool's blocks is for prompt receivers.
 constexpr size_t kReserveShare = 16;
-// Of the blocks that are free beside those, for one receiver.
+// One in so many of the other free blocks is for one receiver.
 constexpr size_t kReceiverShare = 4;
 
 // The pools whose Serve() runs on this thread, innermost first. A waiter may

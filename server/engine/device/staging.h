@@ -67,7 +67,7 @@ class StagingPool {
   // Whether a waiter queues behind all others or, in few cases, before those of kLast.
   enum class Turn { kLast, kNext };
 
-  // Where a waiter queues. Numbers of later calls of the same turn are higher.
+  // The place of a waiter. Numbers of later calls of the same turn are higher.
   struct Place {
     ReceiverId receiver = kPromptReceiver;
     int64_t number = 0;  // none
@@ -135,7 +135,7 @@ class StagingPool {
   Waiters prompt_ ABSL_GUARDED_BY(mutex_);
   // Those that hold a block, or wait for one, without prompt ones.
   absl::flat_hash_map<ReceiverId, Receiver> receivers_ ABSL_GUARDED_BY(mutex_);
-  // Of those that wait and hold less than their window: the number of the first waiter. The others
+  // For those that wait and hold less than their window, the number of the first waiter. The others
   // wait for blocks of their own, and are not looked at when somebody else lets one go.
   std::set<std::pair<int64_t, ReceiverId>> ready_ ABSL_GUARDED_BY(mutex_);
   size_t waiting_receivers_ ABSL_GUARDED_BY(mutex_) = 0;

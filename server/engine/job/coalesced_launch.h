@@ -20,8 +20,8 @@
 
 namespace gemmd {
 
-// What jobs that may share a launch have in common. Each product of a batch has the bits that its
-// kernel gives it alone (Kernel::batches), so a job's result does not tell what ran beside it.
+// All that jobs have in common that may share a launch. Each product of a batch has the bits that
+// its kernel gives it alone (Kernel::batches), so a job's result does not tell what ran beside it.
 struct CoalescingKind {
   const gemm::Kernel* kernel = nullptr;
   gemm::LaunchParams params{};
@@ -29,15 +29,15 @@ struct CoalescingKind {
   bool swapped = false;
   ByRole<const MatrixMemory*> residents{};  // operands that all of them read
 
-  // Null for a job that runs alone: one whose form does (FormRules::coalesced), whose operands are
-  // not all sent or resident, whose payload or result is not small, or that is checked or kept.
+  // Null for a job that runs alone. That is a job whose form does (FormRules::coalesced), that has
+  // a generated operand, whose payload or result is not small, or that is checked or kept.
   static std::optional<CoalescingKind> Of(const AdmittedJob& job, JobHoldings& holdings);
 
   friend bool operator==(const CoalescingKind& x, const CoalescingKind& y);
 };
 
-// Where things lie in the device memory of a launch. What is sent lies the same way in the staging
-// block, so that one copy takes all of it up. Everything starts where the arena's buffers may.
+// The layout of a launch's device memory. The payload has the same layout in the staging block, so
+// one copy uploads all of it. Everything starts on a boundary of the arena.
 struct CoalescedLayout {
   ByRole<size_t> operands{};  // of those that are sent
   size_t sent_bytes = 0;
@@ -47,13 +47,13 @@ struct CoalescedLayout {
   size_t bytes = 0;
 };
 
-// What a job has once its kernel has ended. The block is of the device, which may go once the
-// holdings' ticket has: it goes first.
+// A job whose kernel has ended. The block belongs to the device, which may be destroyed once the
+// holdings' ticket is returned. So the block is released first.
 struct Computed {
   std::shared_ptr<JobHoldings> holdings;
   StagingBlock result_block;  // with a small result, copied; else empty
   absl::Duration device_time;
-  // Of a launch of several jobs, and the part of its time that is this job's.
+  // The jobs of its launch, and this job's part of the kernel's time.
   int jobs = 1;
   absl::Duration kernel_time;
 
@@ -67,14 +67,14 @@ struct Computed {
 class CoalescedJob {
  public:
   virtual ~CoalescedJob() = default;
-  // Copies its payload to where that lies in a launch's block; nothing once it has ended.
+  // Copies its payload to its place in the launch's block; nothing once the job has ended.
   virtual void CopySent(const CoalescedLayout& layout, size_t index, std::byte* to) = 0;
-  // Its dense product into a block of its receiver, which may be slow to read it. False where that
-  // one holds its share of the blocks.
+  // Copies its dense product into a block of its receiver. False if the receiver holds its share of
+  // the blocks: then PutBack is called.
   virtual bool CopyProduct(const std::byte* product, Computed& computed) = 0;
-  // Else to the device memory that the job has for its result, from where it is downloaded once its
-  // receiver lets go of blocks: so that slow receivers fill neither the pool nor the host's memory.
-  // `results` keeps the product until it is there.
+  // Copies the product to the device memory that the job has for its result. It is downloaded from
+  // there once its receiver releases blocks, so slow receivers fill neither the pool nor host
+  // memory. `results` keeps the product until then.
   virtual void PutBack(const std::byte* product, std::shared_ptr<StagingBlock> results,
                        Computed computed) = 0;
   virtual void OnComputed(absl::Status status, Computed computed) = 0;
@@ -83,13 +83,14 @@ class CoalescedJob {
 // One launch of several jobs, until its end is known. Not thread-safe.
 class CoalescedLaunch {
  public:
-  // Of jobs of this kind, of which each has `plan`, and took `measured` lately (JobCost).
+  // For jobs of this kind. `plan` is that of each, `measured` its JobCost's.
   CoalescedLaunch(EngineCore& core, size_t device_index, CoalescingKind kind, Plan plan,
                   absl::Duration measured);
 
-  // How many jobs, of at most `allowed`, one staging block takes, each way. Powers of two below it.
+  // How many jobs one staging block takes, each way: `allowed`, or half of it, or a quarter, and so
+  // on.
   int Most(JobHoldings& holdings, int allowed) const;
-  // Takes the memory and the blocks for so many jobs. False where they are not free now.
+  // Takes the memory and the blocks for so many jobs. False if they are not free now.
   bool Reserve(JobHoldings& holdings, int jobs);
   void Take(StreamLease lease) { lease_ = std::move(lease); }
   void Add(std::shared_ptr<CoalescedJob> job, std::shared_ptr<JobHoldings> holdings) {
@@ -114,7 +115,7 @@ class CoalescedLaunch {
   Device& device() const { return *core_->devices[device_index_]; }
   // The plan of so many jobs, as a batch.
   Plan BatchPlan(int jobs) const;
-  // Where things lie for so many jobs.
+  // The layout for so many jobs.
   CoalescedLayout LayoutOf(JobHoldings& holdings, int jobs) const;
   absl::Status Enqueue(const CoalescedLayout& layout, JobHoldings& holdings) const;
   // On the device's thread: passes the stream on first, and has the jobs told elsewhere.

@@ -36,7 +36,7 @@ absl::Status NoKernelFor(const gemm::Types& types, absl::string_view family) {
       "kernels shows what is taken"));
 }
 
-// Kernels of the catalogue, or of the family, take the types here, but none of them the form.
+// Kernels of the catalogue, or of the family, take the types here, but none takes the form.
 absl::Status NoKernelOfForm(const gemm::Problem& problem, absl::string_view family) {
   const Form form = FormOf(problem);
   const FormRules& rules = RulesOf(form);
@@ -47,7 +47,7 @@ absl::Status NoKernelOfForm(const gemm::Problem& problem, absl::string_view fami
                    "; ListKernels gives those that do (", rules.kernels, ")"));
 }
 
-// What `kernel` takes beside types: a batch, or block scales.
+// Whether `kernel` takes the form: a batch, or block scales.
 absl::Status CheckForm(const gemm::Kernel& kernel, const gemm::Problem& problem) {
   absl::Status status = gemm::CheckBatch(kernel, problem.batch);
   if (status.ok()) status = gemm::CheckBlockScales(kernel, problem);
@@ -88,7 +88,7 @@ absl::StatusOr<KernelPick> Finish(const gemm::Kernel& kernel, const gemm::Types&
   return pick;
 }
 
-// `why` the kernel cannot do what the request asks, with the nearest that can.
+// `why` the kernel cannot serve the request, with the nearest kernel that can.
 absl::Status WithNearest(const absl::Status& why, const gemm::Kernel& kernel,
                          const KernelRequest& request, const gemm::Problem& problem,
                          bool compute_given, const gemm::DeviceCaps& device) {
@@ -130,8 +130,8 @@ std::string TunedReason(const TunedFrom& from, bool exact) {
                       from.other_epilogue ? "; without the epilogue" : "");
 }
 
-// Whether what was measured for the row's shape says something of the problem's. One that needs a
-// tile more may take twice as long.
+// Whether the row's measurement also holds for the problem's shape. One that needs a tile more may
+// take twice as long.
 bool MayStandFor(const TunedRow& row, const gemm::Problem& problem, const PickSite& site) {
   if (row.m == problem.m && row.n == problem.n && row.k == problem.k) return true;
   if (site.estimates.estimates != nullptr) return false;
@@ -154,8 +154,8 @@ std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Pr
   });
   if (!match.has_value()) return std::nullopt;
   const TunedRow& row = *match->row;
-  // What a parameter means may depend on the shape, the epilogue and the library: an algorithm of
-  // cuBLASLt is a place in a list that is made for each.
+  // The meaning of a parameter may depend on the shape, the epilogue and the library: an algorithm
+  // of cuBLASLt is a place in a list that is made for each.
   const bool measured = match->exact && !match->other_epilogue && !row.other_versions;
   KernelPick pick =
       PickOf(*row.kernel, measured ? row.params : *gemm::ResolveParams(*row.kernel, {}),
@@ -171,7 +171,7 @@ std::optional<KernelPick> PickTuned(const KernelRequest& request, const gemm::Pr
   return pick;
 }
 
-// Checks what a request may say that leaves the choice open.
+// Checks a request that leaves the choice open.
 absl::Status CheckOpenChoice(const KernelRequest& request) {
   if (!request.params.empty()) {
     return absl::InvalidArgumentError(
@@ -264,7 +264,7 @@ std::optional<KernelPick> PickByEstimate(const KernelRequest& request, const gem
   return pick;
 }
 
-// By the tables, estimates or ranks.
+// Chooses by the tables, estimates or ranks.
 absl::StatusOr<KernelPick> Choose(const KernelRequest& request, const gemm::Problem& problem,
                                   const PickSite& site) {
   if (const absl::Status status = CheckOpenChoice(request); !status.ok()) return status;

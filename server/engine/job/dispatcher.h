@@ -19,11 +19,11 @@
 
 namespace gemmd {
 
-// What a pick depends on beside the request.
+// All that a pick depends on beside the request.
 struct PickSite {
   gemm::DeviceCaps device;
   const TunedKernels* tuned = nullptr;  // may be null: by estimate and rank alone
-  // Of the device's model; without them formulas alone estimate.
+  // Those of the device's model; without them formulas alone estimate.
   gemm::DeviceEstimates estimates;
   // A kernel of the table, or with an estimate, that needs more scratch memory is passed over.
   size_t max_workspace_bytes = std::numeric_limits<size_t>::max();
@@ -37,24 +37,21 @@ bool NamesKernel(const KernelRequest& request);
 std::vector<double> EstimatedSeconds(const gemm::Problem& problem, const PickSite& site,
                                      absl::Span<const gemm::Kernel* const> kernels);
 
-// Where the request names no kernel: the tuning table's for the problem, else, of the
-// deterministic ones that take the types, the one with the least estimate, and where none has one
-// that with the highest auto_rank. No table has products of a form without FormRules::tuned.
-// Where the device's model was measured, an entry of the table for another shape does not count:
-// the estimates know more than one shape nearby. Elsewhere it counts where its kernel has as many
-// tiles for both.
-// A batch goes to kernels that take one, a group to those that take it in one launch, where there
-// are such.
-// Never one of other types or another compute mode than the problem's. Where it names one, and
-// `compute_given` is false, `problem.types.compute` is the default for the types, and the kernel
-// may use its own. Errors:
+// A request that names no kernel gets the tuning table's for the problem. Else it gets, of the
+// deterministic kernels that take the problem, the one with the least estimate. If none has an
+// estimate, it gets the one with the highest auto_rank. No table has products of a form without
+// FormRules::tuned. If the device's model was measured, an entry of the table for another shape
+// does not count: the estimates know more than one shape nearby. Else it counts if its kernel has
+// as many tiles for both shapes. A batch goes to kernels that take batches, a group to those that
+// take it in one launch if there are any. The kernel never has other types or another compute mode
+// than the problem's. Only a named kernel may use its own mode, if `compute_given` is false:
+// `problem.types.compute` is then the default for the types. Errors:
 // - NOT_FOUND: unknown kernel or family.
 // - FAILED_PRECONDITION: this device cannot run it.
 // - INVALID_ARGUMENT: types that no kernel takes, types that the named kernel does
 //   not take, a batch where it takes none, a size beyond its limits, or wrong launch parameters.
-// Where a named kernel cannot do it, the error names the closest kernel that can.
-//
-// `choices`, which may be null, has what was chosen before at this site, and gets what is.
+// If a named kernel cannot do it, the error names the closest kernel that can.
+//  `choices`, which may be null, remembers the choices at this site.
 absl::StatusOr<KernelPick> PickKernel(const KernelRequest& request, const gemm::Problem& problem,
                                       bool compute_given, const PickSite& site,
                                       KernelChoices* choices = nullptr);

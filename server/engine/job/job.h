@@ -28,7 +28,7 @@
 
 namespace gemmd {
 
-// Where an operand's elements come from.
+// The source of an operand's elements.
 struct FromPayload {};  // Job::Append brings them
 struct FromResident {   // a matrix in the store
   MatrixKey key;
@@ -54,7 +54,7 @@ struct KernelRequest {
 // Which operands of a batch, or of a group, all of its products share.
 using SharedOperands = ByRole<bool>;
 
-// Of one product of a group.
+// The size of one product of a group.
 struct ProductSize {
   int64_t m = 0, n = 0, k = 0;
 };
@@ -66,8 +66,8 @@ struct JobSpec {
   std::optional<OperandSpec> bias;
   std::optional<OperandSpec> scales_a;  // of the blocks of A; both or neither
   std::optional<OperandSpec> scales_b;
-  // Products of one shape. Each matrix holds those of all of them, one after the other in its
-  // lines, but for the operands that they share.
+  // Products of one shape. Each matrix holds those of all products, one after the other in its
+  // lines. A shared operand is one matrix for all.
   int64_t batch = 1;
   // Instead of a batch: products that may differ in one dimension. Empty: no group.
   std::vector<ProductSize> group;
@@ -95,8 +95,8 @@ struct JobSpec {
   ReceiverId receiver = kPromptReceiver;  // whose share of staging the result waits in
   absl::Time deadline = absl::InfiniteFuture();
   CallerQuotaPtr quota;  // of the caller
-  // Whose turn it takes in the queue (policy/fair_queue.h): the caller's name, or where the
-  // server asks nobody, the client's connection.
+  // The flow whose turn it takes in the queue (policy/fair_queue.h): the caller's name, or the
+  // client's connection if the server asks nobody.
   std::string flow;
 };
 

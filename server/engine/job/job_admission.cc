@@ -66,7 +66,7 @@ absl::StatusOr<Shape> ResolveOperand(EngineCore& core, const OperandSpec& operan
   Shape shape = *operand.shape;
   absl::Status status = CheckShape(shape, absl::StrCat(name, ".shape"));
   if (!status.ok()) return status;
-  // Of one row, either order is the same bytes.
+  // A single row has the same bytes in either order.
   if (role == Role::kBias && shape.rows == 1) shape.column_major = false;
   if (const auto* generated = std::get_if<FromGenerator>(&operand.source)) {
     status = CheckGenerator(shape, absl::StrCat(name, ".generator"));
@@ -86,8 +86,8 @@ uint64_t BytesOf(const OperandShapes& shapes) {
   return bytes;
 }
 
-// What the job's resident operands on other devices come to that have no replica on
-// this one.
+// The bytes of the job's resident operands that lie on other devices and have no replica on this
+// one.
 uint64_t MissingBytes(const EngineCore& core, const JobHoldings& holdings, size_t device_index) {
   const Device* device = core.devices[device_index].get();
   std::set<const MatrixMemory*> missing;  // an operand may be two at once
@@ -100,7 +100,7 @@ uint64_t MissingBytes(const EngineCore& core, const JobHoldings& holdings, size_
   return bytes;
 }
 
-// What a device would be asked for, before a kernel is chosen.
+// The claim on a device before a kernel is chosen.
 StreamClaim RoughClaim(const JobSpec& spec, const Plan& plan, const OperandShapes& shapes,
                        const CostModel& costs) {
   JobWork work{.flops = gemm::Flops(plan.problem), .products = plan.products()};
@@ -176,7 +176,7 @@ bool ResultReplacesC(const AdmittedJob& job) {
          !job.plan.Shares(Role::kC);
 }
 
-// Where the result is kept its memory stays, so what it replaces does.
+// A kept result's memory is a matrix's, also if it takes the memory of C.
 Lifetime LifetimeOf(const AdmittedJob& job, Role role) {
   return role == Role::kC && job.spec.keep_result.has_value() ? Lifetime::kMatrix : Lifetime::kJob;
 }
@@ -240,7 +240,7 @@ absl::Status Allocate(EngineCore& core, const OperandShapes& shapes, AdmittedJob
   return absl::OkStatus();
 }
 
-// What the job asks of its device.
+// The job's work on its device.
 JobWork WorkOf(const AdmittedJob& job, const OperandShapes& shapes, uint64_t workspace_bytes) {
   const gemm::Problem& problem = job.plan.problem;
   JobWork work{
@@ -257,8 +257,8 @@ JobWork WorkOf(const AdmittedJob& job, const OperandShapes& shapes, uint64_t wor
   return work;
 }
 
-// Device memory for the job's operands and its result, without what lies there already. A result
-// that is to be checked does not replace C: after the check is planned it may be more than before.
+// Device memory for the job's operands and its result, without resident matrices. A result that is
+// to be checked does not replace C: after the check is planned it may be more than before.
 uint64_t MatrixBytes(const OperandShapes& shapes, AdmittedJob& job) {
   uint64_t bytes = ResultReplacesC(job) ? 0 : job.plan.result.pitched_bytes();
   for (const Role role : kRoles) {
@@ -324,7 +324,7 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   return Allocate(core, shapes, job, workspace_bytes);
 }
 
-// Gives back what a device that could not take the job had reserved.
+// Gives back the reservations on a device that could not take the job.
 void Unreserve(JobHoldings& holdings) {
   for (JobInput& input : holdings.inputs) {
     input.replica = ReplicaPin();

@@ -18,7 +18,7 @@ int AllowedOn(Device& device, const EngineOptions& options) {
 
 }  // namespace
 
-// What the launch needs is taken first: jobs that have left the queue must run.
+// The launch takes its memory and blocks first: jobs that have left the queue must run.
 bool JobImpl::Coalesce(StreamLease& lease) {
   Scheduler& scheduler = *core_.schedulers[admitted_.device_index];
   const int allowed = AllowedOn(device(), core_.options);
@@ -29,7 +29,8 @@ bool JobImpl::Coalesce(StreamLease& lease) {
   };
   const int waiting = scheduler.PeekAlike(lease, alike);
   if (waiting == 0) return false;
-  // Not let go before the launch's memory and blocks, which are of the device, where nobody joins.
+  // If nobody joins, these are released after the launch's memory and blocks, which belong to the
+  // device.
   std::shared_ptr<JobHoldings> holdings;
   {
     MutexLock lock(mutex_);
@@ -77,7 +78,7 @@ bool JobImpl::Join(CoalescedLaunch& launch) {
   return true;
 }
 
-// Leaves out what a job had that has ended by now: nobody gets its product.
+// Copies nothing of a job that has ended by now: nobody gets its product.
 void JobImpl::CopySent(const CoalescedLayout& layout, size_t index, std::byte* to) {
   SmallPayload sent;  // outlives the lock: its block may go to one that waits for it
   MutexLock lock(mutex_);

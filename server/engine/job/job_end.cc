@@ -9,8 +9,9 @@
 namespace gemmd {
 namespace {
 
-// Whether measuring could give products like this one another kernel: the choice was left open,
-// the tables in force have no entry that was made for them, and `gemmctl tune` measures such.
+// Whether measuring could give products like this one another kernel. That is so if the choice was
+// left open, the tables in force have no entry made for them, and `gemmctl tune` measures such
+// products.
 bool IsWorthTuning(const EngineCore& core, const AdmittedJob& job, const JobReport& report) {
   if (!RulesOf(job.plan.form).tuned) return false;
   if (report.flops == 0 || !job.spec.kernel.family.empty()) return false;
@@ -48,7 +49,7 @@ void JobImpl::OnComputed(absl::Status status, Computed computed) {
   JobHoldings& holdings = *computed.holdings;
   {
     MutexLock lock(mutex_);
-    // What was computed twice says nothing of such jobs.
+    // A product that was computed twice says nothing of such jobs.
     if (report_.check.failed_kernel.empty()) {
       core_.costs[admitted_.device_index]->Observe(admitted_.work, computed.device_time);
     }

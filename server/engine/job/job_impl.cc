@@ -281,7 +281,7 @@ void JobImpl::Launch(StreamLease lease) {
   }
   Launched launched;
   {
-    // All of it at once: a job that is cancelled meanwhile lets go of its own.
+    // All of it at once: a job that is cancelled meanwhile releases its own.
     MutexLock lock(mutex_);
     if (holdings_ == nullptr) return;
     ReleaseOperands();

@@ -35,7 +35,7 @@ struct Launched {
   JobPayload payload;
   std::shared_ptr<JobHoldings> holdings;
   StagingBlock result_block;  // as that of Computed
-  // What the check of a first product found that had to be computed again.
+  // The outcome of a first product's check, if the product had to be computed again.
   std::optional<gemm::CheckOutcome> first;
   HangGuard guard;  // of what is enqueued
   gemm::LaunchPiece piece;
@@ -117,7 +117,7 @@ class JobImpl final : public Job,
   void Continue(Launched launched, absl::Status status);
   // Set once the job has ended. Keeps the job.
   StopFlag stop_flag() { return {shared_from_this(), &stopped_}; }
-  // What the kernel reads, and where it writes.
+  // The memory that the kernel reads and writes.
   gemm::Operands OperandsOf(Launched& launched) const;
   absl::Status EnqueueChecked(Stream& stream, JobHoldings& holdings, const KernelPick& pick,
                               const gemm::Operands& operands);
@@ -129,14 +129,13 @@ class JobImpl final : public Job,
   // else to do.
   void HandOver(absl::Status status, Computed computed);
   void OnComputed(absl::Status status, Computed computed) override;
-  // Of a job that has left the device, whatever becomes of it.
+  // Called for every job that has left the device.
   void TellDeviceTime(absl::Duration time) const;
   absl::Duration UploadTime(const JobHoldings& holdings) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendResult(Computed computed);
   void Complete(const DownloadTimes& times);
   void Fail(absl::Status why);
-  // Ends the job: stops its pending work and returns what it holds. Null if it had ended
-  // already.
+  // Ends the job: stops its pending work and returns its holdings. Null if it had ended already.
   std::shared_ptr<JobHoldings> TakeHoldings();
 
   EngineCore& core_;

@@ -96,7 +96,7 @@ absl::StatusOr<Shape> OfOneProduct(const JobSpec& spec, const OperandShapes& sha
   return shape;
 }
 
-// The matrix of as many products as the batch has, of which each has one like this.
+// The matrix of all products of the batch, if each has one like this.
 absl::StatusOr<Shape> OfAllProducts(const JobSpec& spec, Shape shape, absl::string_view field) {
   if (shape.lines() > std::numeric_limits<int64_t>::max() / spec.batch) {
     return absl::InvalidArgumentError(absl::StrCat(field, " is ", spec.batch, " matrices of ",
@@ -127,7 +127,7 @@ absl::Status CheckC(const JobSpec& spec, const Plan& plan, const std::optional<S
   return absl::OkStatus();
 }
 
-// Where the products of a group are stacked in n, so is the bias, in one row.
+// If the products of a group are stacked in n, so is the bias, in one row.
 bool BiasIsStacked(const Plan& plan) {
   return plan.problem.grouped == gemm::GroupedBy::kM && plan.swapped;
 }

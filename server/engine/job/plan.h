@@ -36,24 +36,23 @@ struct Plan {
   bool swapped = false;
   ScaleKind scales_a, scales_b;
   Shape result;  // of all products of a batch or a group
-  // As the caller sees each product. Of a group the dimension in which the products are stacked is
+  // As the caller sees each product. In a group, the dimension in which the products are stacked is
   // the sum of theirs.
   int64_t m = 0, n = 0, k = 0;
   SharedOperands shared{};
-  // Of a block of rows: m of the whole product.
+  // For a block of rows: m of the whole product.
   std::optional<int64_t> product_rows;
-  // What problem.extents refers to, in copies of the plan, too. Null where there is no group.
+  // The memory of problem.extents, shared by copies of the plan. Null without a group.
   std::shared_ptr<const std::vector<int64_t>> extents;
 
-  // What the kernel is chosen for: of a block of rows, the whole product.
+  // The problem that the kernel is chosen for: of a block of rows, the whole product.
   gemm::Problem WholeProblem() const;
   int64_t products() const { return ProductCount(problem); }
   // Whether several products read this operand.
   bool Shares(Role role) const { return products() > 1 && shared[role]; }
 };
 
-// What a product of an A of this type has where the caller leaves it open. No kernel writes
-// fp8 or s8.
+// The defaults for a product whose A has this type. No kernel writes fp8 or s8.
 gemm::DType DefaultOutput(gemm::DType a);
 gemm::Compute DefaultCompute(gemm::DType a);
 
@@ -64,8 +63,8 @@ absl::StatusOr<Plan> MakePlan(const JobSpec& spec, const OperandShapes& shapes);
 // Parts of MakePlan, in files of their own.
 // The size and the result of a group, from its sizes, A, B and the result's order.
 absl::Status PlanGroup(const JobSpec& spec, const OperandShapes& shapes, Plan& plan);
-// What the block scales belong to, where there are any. A and B are fp8, both have scales, and
-// these are f32 in one of the two shapes that fit.
+// The blocks of the scales, if there are any. A and B are fp8, both have scales, and these are f32
+// in one of the two shapes that fit.
 absl::Status PlanScales(const OperandShapes& shapes, Plan& plan);
 
 // Device memory for the operands of a problem and its result, where all are sent: without C and

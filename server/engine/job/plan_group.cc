@@ -163,7 +163,7 @@ absl::StatusOr<Dim> ChooseDim(const Matrices& matrices, const std::vector<Produc
       "the result, or the k of a and b; products of one size may be a batch (batch_count)"));
 }
 
-// Of all products together.
+// The sum over all products.
 absl::StatusOr<int64_t> SumOf(const std::vector<ProductSize>& group, Dim by) {
   for (const Dim dim : kDims) {
     if (dim == by || Of(group[0], dim) > 0) continue;
@@ -179,7 +179,7 @@ absl::StatusOr<int64_t> SumOf(const std::vector<ProductSize>& group, Dim by) {
                    "at least 1: there is nothing to compute"));
 }
 
-// Of a group of one product nothing is shared.
+// A group of one product shares nothing.
 bool Shares(const JobSpec& spec, Role role) { return spec.group.size() > 1 && spec.shared[role]; }
 
 absl::Status CheckShared(const JobSpec& spec, Dim by) {
@@ -255,7 +255,7 @@ absl::Status PlanGroup(const JobSpec& spec, const OperandShapes& shapes, Plan& p
   for (const ProductSize& size : group) extents.push_back(Of(size, *by));
   plan.extents = std::make_shared<const std::vector<int64_t>>(std::move(extents));
   plan.problem.extents = *plan.extents;
-  // By n, the result is column-major, and kernels see its transpose.
+  // A group by n has a column-major result, and kernels see its transpose.
   plan.problem.grouped = *by == Dim::kK ? gemm::GroupedBy::kK : gemm::GroupedBy::kM;
   return absl::OkStatus();
 }

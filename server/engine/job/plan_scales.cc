@@ -10,7 +10,7 @@ namespace {
 using gemm::ScaleBlockCount;
 using gemm::ScaleBlocks;
 
-// What scales of one kind have to be for op(A) of m x k, or op(B) of k x n.
+// The shape that scales of one kind must have for op(A) of m x k, or op(B) of k x n.
 struct ScaleShape {
   ScaleBlocks blocks;
   int64_t rows, cols;

@@ -35,7 +35,7 @@ struct RankedKernel {
   std::map<std::string, int64_t> params;
   uint64_t workspace_bytes = 0;  // scratch memory for this product
   double estimated_seconds = 0;  // 0: nobody knows
-  // Of the tuning table's entry for the product, where this is its kernel.
+  // The tuning table's entry for the product, if this is its kernel.
   std::optional<TunedFrom> tuned;
   // Why `auto` takes it, or why it does not.
   std::string reason;
@@ -46,7 +46,7 @@ struct KernelRanking {
   gemm::Machine machine;
   gemm::Types types{};                  // of the question, complete
   ChoiceRule rule = ChoiceRule::kNone;  // of the first kernel
-  // What `auto` takes, then the others by estimate, and those without one by auto_rank.
+  // The kernel that `auto` takes, then the others by estimate, then those without one by auto_rank.
   std::vector<RankedKernel> kernels;
 };
 

@@ -100,7 +100,7 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
                        pick.kernel->name, " does not give: ", first.status().message()),
           "choose another kernel, or leave verify out");
     }
-    // Where the request insists, all of its blocks are checked and have the same one.
+    // If the request insists, all of its blocks are checked and have the same kernel.
     if (form == Form::kRowBlock && !wish.by_request && first->kernel != pick.kernel) {
       decision.why_not =
           absl::StrCat("with an activation the check takes kernel ", first->kernel->name,

@@ -1,5 +1,4 @@
-// The check of a job's product (gemm/check.h): whether there is one, of what, and what follows
-// from what it found.
+// The check of a job's product (gemm/check.h): whether there is one, of what, and its verdict.
 //
 // A product beyond the likely bound is computed again by another kernel, and checked again. The
 // second product is delivered, unless it is beyond what any right kernel may do: then the job
@@ -60,8 +59,8 @@ absl::StatusOr<CheckDecision> PlanCheck(const CheckWish& wish, const KernelReque
                                         Form form, const gemm::Problem& problem,
                                         const KernelPick& pick, const gemm::DeviceCaps& device);
 
-// What two checks say of a product; only the first where that was likely. DATA_LOSS where the
-// second product is wrong, too.
+// The verdict of two checks on a product; `second` is null if the first product was likely right.
+// LostProduct is the error if the second product is wrong, too: DATA_LOSS.
 CheckResult Judge(const gemm::CheckOutcome& first, const gemm::CheckOutcome* second);
 absl::Status LostProduct(const CheckPlan& plan, const gemm::CheckOutcome& first,
                          const gemm::CheckOutcome& second, absl::string_view device);

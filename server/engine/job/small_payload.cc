@@ -140,8 +140,8 @@ ZeroCopy ZeroCopy::Of(const AdmittedJob& job, JobHoldings& holdings, size_t byte
   const gemm::Kernel& kernel = *job.pick.kernel;
   const gemm::Problem& problem = job.plan.problem;
   const Shape& result = job.plan.result;
-  // Each tile of the result reads the rows and columns that it needs anew. One product whose
-  // result is small, too, has few.
+  // Each tile of the result reads its rows and columns again. One product whose result is small,
+  // too, has few.
   const bool few_tiles = result.pitched_bytes() <= bytes && RulesOf(job.plan.form).zero_copy;
   return {.payload = payload > 0 && payload <= bytes && few_tiles &&
                      WaitsOf(kernel, problem.k) <= kMostWaits,

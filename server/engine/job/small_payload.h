@@ -1,5 +1,5 @@
-// The payload of a small job: bytes that wait in host memory until the job has a stream, and then
-// are in one staging block, where the kernel of the smallest reads them.
+// The payload of a small job. Its bytes wait in host memory until the job has a stream, and then
+// lie in one staging block. Kernels read the smallest payloads there.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ class SmallPayload {
   absl::Status Append(Role role, uint64_t offset, absl::Cord bytes);
   bool complete() const { return missing_bytes_ == 0; }
 
-  // Copies what is left there, too, for a payload that has to wait in the queue.
+  // Copies the rest out of them, too, for a payload that has to wait in the queue.
   void LetGoOfReadBuffers();
 
   // Copies an operand to `to`: its lines, of `line_bytes`, begin `pitch_bytes` apart.
@@ -63,17 +63,17 @@ class SmallPayload {
   StagingBlock block_;
 };
 
-// To begin a copy takes the device's thread longer than the few bytes of a small product take to
+// Enqueuing a copy takes the device's thread longer than the few bytes of a small product take to
 // cross the bus. So a kernel reads a small payload in the staging block where it lies, and writes a
 // small result into one, and neither is copied.
 struct ZeroCopy {
   bool payload = false;
   bool result = false;
 
-  // `bytes` bounds the payload, and the result, as they would lie in device memory. Both are
-  // copied where the kernel would cross the bus again and again, and where the product is checked,
-  // which reads them once more; a result also where it is kept, or has gaps between its lines. Of
-  // a job that runs by itself: launches of several (CoalescedLaunch) always copy.
+  // `bytes` bounds the payload, and the result, as they would lie in device memory. Both are copied
+  // if the kernel would cross the bus again and again, or if the product is checked, which reads
+  // them once more. A result is also copied if it is kept, or has gaps between its lines. For jobs
+  // that run alone: launches of several (CoalescedLaunch) always copy.
   static ZeroCopy Of(const AdmittedJob& job, JobHoldings& holdings, size_t bytes);
 };
 

@@ -70,7 +70,7 @@ class Admission {
   absl::StatusOr<AdmissionTicket> AdmitDownload();
   void OnResultKept();
 
-  // Registers work that Drain cancels when its time is up. Where it is, an error says why: the work
+  // Registers work that Drain cancels when its time is up. An error means that it is up: the work
   // is not registered, and has to end by itself.
   absl::StatusOr<uint64_t> Register(std::weak_ptr<Cancellable> running);
   void Unregister(uint64_t id);
@@ -97,8 +97,8 @@ class Admission {
   AdmissionTicket Transfer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckJob(uint64_t bytes, const CallerQuotaPtr& quota) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The last part of the jobs and of their bytes is for callers with less than that, so that
-  // none takes all. Where callers have no names there is nobody to keep it for.
+  // The last part of the jobs and of their bytes is for callers with less than that, so that none
+  // takes all. Callers without names have no such part.
   absl::Status CheckReserve(uint64_t bytes, const CallerQuotaPtr& quota) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::shared_ptr<Cancellable>> Running();

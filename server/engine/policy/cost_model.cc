@@ -11,8 +11,8 @@
 namespace gemmd {
 namespace {
 
-// What counts as quick. A product of 256^3 has at most 16 tiles of 64 x 64, and a GPU has
-// well over a hundred multiprocessors.
+// The bounds of a quick job. A product of 256^3 has at most 16 tiles of 64 x 64, and a GPU has well
+// over a hundred multiprocessors.
 constexpr double kQuickFlops = 2.0 * 256 * 256 * 256;
 constexpr double kQuickBytes = 4.0 * kMiB;
 constexpr absl::Duration kQuickTime = absl::Milliseconds(2);
@@ -32,8 +32,8 @@ constexpr Rates kCudaRates = {5e13, 1e12, 10e-6, 2e-8, 3e-6};
 // beside larger ones often seems longer than it is, since its blocks wait for theirs.
 constexpr int kMemoryOfShorter = 4;
 constexpr int kMemoryOfLonger = 32;
-// One job moves it by no more than a job this many times as long, or as short: a thread
-// that had to wait for a processor says nothing about the job.
+// One job moves it by no more than a job this many times as long, or as short. Its thread may have
+// waited for a processor.
 constexpr double kMostOff = 4;
 
 int16_t Log2(double value) { return static_cast<int16_t>(std::ilogb(std::max(value, 1.0))); }

@@ -11,7 +11,7 @@
 
 namespace gemmd {
 
-// What a job asks a device to do.
+// The work that a job brings to a device.
 struct JobWork {
   const gemm::Kernel* kernel = nullptr;  // null: no product, a matrix is generated
   gemm::Types types{};
@@ -43,9 +43,9 @@ struct JobCost {
   bool quick() const { return band == kQuickBand; }
 };
 
-// The estimates of one device. A guess from the device's rates is multiplied by what was
-// measured for it: a moving average over the jobs with the same kernel and types, and
-// about the same operations, bytes and products. Thread-safe.
+// The estimates of one device. A guess from the device's rates is multiplied by a measured ratio: a
+// moving average over the jobs with the same kernel and types, and about the same operations, bytes
+// and products. Thread-safe.
 //
 // The tables have a fixed size. Jobs of different kinds whose slots are the same push each
 // other out, and are guessed again.

@@ -173,7 +173,7 @@ void FairQueue::Settle(Which which, const Charge& charge, absl::Duration took) {
   if (!charge.paid) return;
   const absl::Duration refund = charge.cost - took;
   if (!flows_.contains(charge.flow)) {
-    // Nobody waits for what was taken too much, or it is lost.
+    // The flow is forgotten: a refund is lost, and a debt counts only while somebody waits.
     if (ring_.empty() || refund >= absl::ZeroDuration()) return;
   }
   const Ring::iterator flow = FlowOf(charge.flow, charge.weight);
@@ -221,7 +221,7 @@ absl::Duration FairQueue::Ahead(const StreamClaim& claim, Which which, absl::Tim
         continue;
       }
       if (which == Which::kQuick) break;
-      // Of a band above, those that have waited longer than its head start.
+      // Jobs of a higher band that have waited longer than the head start.
       const absl::Time latest = now - (number - claim.cost.band) * kHeadStart;
       for (const Waiting& waiting : band.jobs) {
         if (waiting.arrived > latest) break;
@@ -229,7 +229,7 @@ absl::Duration FairQueue::Ahead(const StreamClaim& claim, Which which, absl::Tim
       }
     }
   }
-  // What the others are served until the job's flow has been given enough for it.
+  // The service of the others until the job's flow has enough credit for it.
   const absl::Duration needed =
       std::max(ahead + claim.cost.device_time - credit, absl::ZeroDuration());
   const double weight = Bounded(claim.weight);

@@ -20,7 +20,7 @@ namespace gemmd {
 
 class Runnable;
 
-// What a job asks of the streams of a device.
+// A job's claim on the streams of a device.
 struct StreamClaim {
   std::string flow;   // whose turn the job takes
   double weight = 1;  // of the flow; at least kLeastWeight, at most kMostWeight
@@ -30,12 +30,12 @@ struct StreamClaim {
 inline constexpr double kLeastWeight = 1e-3;
 inline constexpr double kMostWeight = 1e3;
 
-// The turns. Each flow with waiting jobs has credit, of device time. When no flow can pay
-// for its next job, each gets a quantum times its weight, as often as it takes until one
-// can; of those that can, the one that was served longest ago is next, and pays. What it paid
-// too much or too little, by an estimate, is settled when the job has ended. So flows that wait
-// get device time by their weights, whatever their jobs cost. Credit is lost when a flow has no
-// job left, but for what those of its jobs that still run have paid.
+// The turns. Each flow with waiting jobs has credit, of device time. When no flow can pay for its
+// next job, each gets a quantum times its weight, again and again until one can. Of those that can
+// pay, the one that was served longest ago is next. It pays by an estimate, and the difference is
+// settled when the job has ended. So flows that wait get device time by their weights, whatever
+// their jobs cost. A flow without a job left loses its credit, except what its running jobs have
+// paid.
 //
 // A quick stream serves quick jobs alone. Its jobs begin in advance while another flow waits that
 // has none: the other's turn does not come by it, so the flow owes the price. It may owe as much as
@@ -44,11 +44,9 @@ inline constexpr double kMostWeight = 1e3;
 // the turns of the others have made up for it. This keeps both promises: a flow gets no more than
 // its share and one job for each stream, and one that uses less never waits behind large jobs. Debt
 // is kept in full. A flow without waiting jobs keeps it, too.
-//
-// Within a flow, jobs are in the order of their arrival, but a band (JobCost) counts as
-// kHeadStart earlier than the one above it: a quick job does not wait for the large ones
-// that came just before, and a large one waits for none that comes
-// kLastBand * kHeadStart after it, or later.
+//  Within a flow, jobs are in the order of their arrival, but a band (JobCost) counts as kHeadStart
+// earlier than the one above it. So a quick job does not wait for the large ones that came just
+// before. A large one waits for none that comes kLastBand * kHeadStart after it, or later.
 //
 // Guarded by its owner's lock. It keeps as much as there are waiting jobs, and kMostDebtors flows.
 class FairQueue {
@@ -70,8 +68,8 @@ class FairQueue {
   static constexpr absl::Duration kHeadStart = absl::Milliseconds(250);
   // Far below the cost of most jobs: a flow that has just come waits for no more of it.
   static constexpr absl::Duration kQuantum = absl::Microseconds(10);
-  // That much more than its next job costs is kept of what a flow has paid too much, so that
-  // one that has just come does not wait for all of it to be used up.
+  // A flow keeps at most this much more than the cost of its next job when it has paid too much. So
+  // a flow that has just come does not wait until all of it is used up.
   static constexpr absl::Duration kMostSaved = absl::Milliseconds(100);
   // Flows without waiting jobs whose debt is remembered: the last ones.
   static constexpr size_t kMostDebtors = 1024;

@@ -36,8 +36,8 @@ class QueueLimit {
 // while jobs waited. Guarded by its owner's lock.
 class QueuePace {
  public:
-  // A pace from before a longer time in which no job waited is forgotten: it may be wrong by
-  // now, and is never known to be if it keeps all jobs out.
+  // A pace is forgotten after a longer time in which no job waited. It may be wrong by now, and a
+  // wrong pace that keeps all jobs out would never be corrected.
   static constexpr absl::Duration kQuiet = absl::Seconds(10);
 
   // A job begins to wait.
@@ -59,8 +59,8 @@ class QueuePace {
   absl::Duration between_turns() const { return mean_time_; }
   // How long jobs have waited without a turn. Zero where none waits.
   absl::Duration Unmoved(absl::Time now) const;
-  // How long a job waits behind jobs of this estimated cost: by the pace, and at least as long as
-  // the queue has not moved, as it does not while long jobs have all streams.
+  // How long a job waits behind jobs of this estimated cost, by the pace. It is at least as long as
+  // the queue has not moved: while long jobs have all streams it does not move.
   absl::Duration WaitBehind(absl::Duration cost, absl::Time now) const;
 
  private:

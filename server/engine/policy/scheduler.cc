@@ -88,7 +88,7 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job, const StreamClaim&
       const absl::Time now = SteadyNow();
       queue_.Add(std::move(job), claim, now);
       any_.pace.OnWait(now);
-      // Beside a free quick stream it is in debt, and waits for its turn on another.
+      // If a quick stream is free, the flow is in debt and waits for its turn on another.
       if (claim.cost.quick() && quick_.free.empty()) quick_.pace.OnWait(now);
       return absl::OkStatus();
     }

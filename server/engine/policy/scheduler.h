@@ -60,7 +60,7 @@ class DeviceTime {
  public:
   void JobBegins(absl::Time now) { Pass(now), ++running_; }
   void JobEnds(absl::Time now) { Pass(now), --running_; }
-  // What a job has had that runs since the start.
+  // The device time of a job that runs since the start.
   absl::Duration passed() const { return passed_; }
 
  private:
@@ -74,9 +74,9 @@ class DeviceTime {
   absl::Duration passed_;
 };
 
-// Quick jobs (JobCost) may use any stream. The device's quick streams are for them alone, so
-// that they need not wait for the end of a large job. A caller in debt (FairQueue) waits all the
-// same, also beside a free quick stream. Thread-safe. Must outlive its leases.
+// Quick jobs (JobCost) may use any stream. The device's quick streams are for them alone, so that
+// they need not wait for the end of a large job. A caller in debt (FairQueue) waits even if a quick
+// stream is free. Thread-safe. Must outlive its leases.
 class Scheduler {
  public:
   // A job is refused if its estimated wait is longer than `max_wait`. As many jobs as
@@ -91,21 +91,21 @@ class Scheduler {
   absl::Status Submit(std::shared_ptr<Runnable> job, const StreamClaim& claim);
   // How many jobs wait, if the next one in turn for `lease` is alike; else 0.
   int PeekAlike(const StreamLease& lease, absl::FunctionRef<bool(const Runnable*)> alike);
-  // Takes at most `most` jobs out of the queue, which share `lease` from now on: those next in
-  // turn, as long as they are alike, which is asked under a lock. Their Run is not called.
+  // Takes at most `most` jobs out of the queue, those next in turn, as long as they are alike. They
+  // share `lease` from now on, and their Run is not called. `alike` is called under a lock.
   std::vector<std::shared_ptr<Runnable>> TakeAlike(StreamLease& lease, int most,
                                                    absl::FunctionRef<bool(const Runnable*)> alike);
   // Removes a waiting job from the queue. Does nothing if it has run. Runs quick jobs that waited
   // for its sake alone, so no lock is held.
   void Withdraw(const Runnable* job);
 
-  // The status of Submit for what it knows of times. Called at the header, so that no
-  // payload is sent in vain.
+  // The status of Submit by the times that are known now. Called at the header, so that no payload
+  // is sent in vain.
   absl::Status CheckWait(const StreamClaim& claim) const;
 
   // Whether such a job would run at once.
   bool HasStreamFor(const StreamClaim& claim) const;
-  // Of both kinds.
+  // Streams of both kinds.
   Gauge streams() const;
   int queued() const;
   // The number of flows with waiting jobs.

@@ -65,7 +65,7 @@ struct KeepSpec {
   std::optional<uint64_t> if_version;  // only from this version of it; 0: from none
 };
 
-// Of a matrix's dense form.
+// A range of a matrix's dense form.
 struct ByteSpan {
   uint64_t offset = 0;
   uint64_t length = 0;

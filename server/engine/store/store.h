@@ -24,10 +24,9 @@ namespace gemmd {
 
 class MatrixStore;
 
-// Room in the store for a matrix that is still being made: its bytes, its place in the
-// count, its id, and its name, but where it is to replace whichever matrix has that; for a
-// replica only the bytes. Returns all of it on destruction, unless the matrix was added.
-// Empty when moved from.
+// Room in the store for a matrix that is still being made: its bytes, its place in the count, its
+// id and its name. A matrix that is to replace another does not hold the name. A replica holds only
+// bytes. Returns all of it on destruction, unless the matrix was added. Empty when moved from.
 class StoreReservation {
  public:
   StoreReservation() = default;
@@ -119,7 +118,7 @@ class ReplicaPin {
   bool reused_ = false;
 };
 
-// What became of the matrices of a device that was lost.
+// The outcome for the matrices of a device that was lost.
 struct StoreLoss {
   int64_t lost = 0;
   int64_t moved = 0;  // their replica took their place
@@ -132,11 +131,10 @@ class MatrixStore {
   MatrixStore(size_t device_count, uint64_t quota_bytes, int max_matrices, Timer& timer);
   ~MatrixStore();
 
-  // RESOURCE_EXHAUSTED past the quota or the count; a replacement needs room beside the
-  // matrix that it replaces. Drops idle replicas of the device if there is no room, the
-  // least recently used first. Where the name is taken, by a matrix or a reservation:
-  // ALREADY_EXISTS without `replace`, PERMISSION_DENIED where it is another caller's,
-  // ABORTED where `if_version` does not allow it.
+  // RESOURCE_EXHAUSTED past the quota or the count; a replacement needs room beside the matrix that
+  // it replaces. Drops idle replicas of the device if there is no room, the least recently used
+  // first. If the name is taken, by a matrix or a reservation: ALREADY_EXISTS without `replace`,
+  // PERMISSION_DENIED where it is another caller's, ABORTED where `if_version` does not allow it.
   // `quota`: the owner's bounds, which replicas do not count towards; null: none.
   absl::StatusOr<StoreReservation> Reserve(size_t device_index, uint64_t bytes,
                                            const KeepSpec& keep,
@@ -151,10 +149,9 @@ class MatrixStore {
   // DATA_LOSS for one that went with its device.
   // PERMISSION_DENIED for one that is `to_release` and shared by another caller.
   absl::StatusOr<MatrixPin> Pin(const MatrixKey& key, bool to_release = false);
-  // Deletes a matrix. If the name is only reserved by a matrix that is still being made,
-  // frees the name; that matrix is dropped when it is added, and the record has only its
-  // id and name. A matrix that went with its device is forgotten. Errors as of a matrix to
-  // release.
+  // Deletes a matrix. Frees a name that is only reserved, by a matrix that is still being made.
+  // That matrix is dropped when it is added; the record has only its id and name. A matrix that
+  // went with its device is forgotten. Errors as of a matrix to release.
   absl::StatusOr<MatrixRecord> Delete(const MatrixKey& key);
   // Deletes the matrix of `pin`. Does nothing if it was deleted before.
   void Forget(const MatrixPin& pin);
@@ -179,9 +176,9 @@ class MatrixStore {
   // Drops the least recently used idle replica of the device; false if there is none.
   bool DropIdleReplica(size_t device_index);
 
-  // The device that holds the most bytes of matrices in the folder of the name to keep,
-  // which is the name up to its last '/', among the names that it would be one of.
-  // Nullopt if the name has no folder, or no device holds any.
+  // The device that holds the most bytes of matrices in the folder of the name to keep. The folder
+  // is the name up to its last '/'. Only names that this one would join count: the owner's, or the
+  // shared ones. Nullopt if the name has no folder, or no device holds any.
   std::optional<size_t> DeviceOfFolder(const KeepSpec& keep) const;
 
   MatrixRecord Record(const MatrixPin& pin) const;
@@ -204,8 +201,8 @@ class MatrixStore {
   friend class MatrixPin;
   friend class ReplicaPin;
   using Matrices = std::map<std::string, std::shared_ptr<ResidentMatrix>>;
-  // What was removed under the lock. It may be the last owner of memory and room, so it
-  // must be destroyed without the lock: declare it before the lock.
+  // Removed under the lock, destroyed without it. It may be the last owner of memory and room, so
+  // it must be destroyed without the lock: declare it before the lock.
   struct Dropped {
     std::shared_ptr<ResidentMatrix> matrix;
     std::vector<std::shared_ptr<ResidentReplica>> replicas;
@@ -219,7 +216,7 @@ class MatrixStore {
     // NOLINTNEXTLINE(modernize-use-nullptr)
     friend auto operator<=>(const NameKey&, const NameKey&) = default;
   };
-  // Who has a name: a matrix, or a reservation for one.
+  // The holder of a name: a matrix, or a reservation for one.
   struct Named {
     std::string id;
     std::string owner;

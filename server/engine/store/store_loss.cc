@@ -1,4 +1,4 @@
-// The store's matrices when a device is lost: what moves, and what is remembered as lost.
+// The store's matrices when a device is lost: some move, the others are remembered as lost.
 #include <iterator>
 #include <utility>
 
@@ -58,7 +58,7 @@ bool MatrixStore::MoveToReplica(Matrices::iterator it, Dropped& dropped) {
   matrix->record = old->record;
   matrix->record.device = matrix->memory->device->info().name;
   matrix->ttl = old->ttl;
-  // Whoever holds the old one uses it now, and does not tell the new one of its end.
+  // The holders of the old one still use it, and do not tell the new one of their end.
   matrix->last_used = old->in_use > 0 ? SteadyNow() : old->last_used;
   for (auto& [other_index, other] : old->replicas) {
     if (other != replica && IsGood(*other)) {
@@ -71,8 +71,8 @@ bool MatrixStore::MoveToReplica(Matrices::iterator it, Dropped& dropped) {
   }
   old->replicas.clear();
 
-  // The two rooms change their places: the id, the name and the place in the count belong
-  // to the matrix, and what lay on the lost device counts as a replica as long as it is used.
+  // The two rooms change their places. The id, the name and the place in the count go with the
+  // matrix. The memory on the lost device counts as a replica as long as it is used.
   matrix->room = std::move(old->room);
   matrix->room.device_index_ = device_index;
   old->room = std::move(replica->room);

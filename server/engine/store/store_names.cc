@@ -69,7 +69,7 @@ absl::Status MatrixStore::TakeName(ResidentMatrix& matrix, Dropped& dropped) {
       deleted_early_.emplace(named->second.id, /*replaced=*/true);
     }
   }
-  // By the wall clock, so that a version of before a restart is not given again.
+  // Versions begin with the wall clock, so that none from before a restart is given again.
   const auto now = static_cast<uint64_t>(absl::ToUnixMicros(absl::Now()));
   last_version_ = std::max(last_version_ + 1, now);
   matrix.record.version = last_version_;

@@ -30,7 +30,7 @@ ReplicaPin MatrixStore::FindReplica(const MatrixPin& pin, size_t device_index, D
   const auto it = replicas.find(device_index);
   if (it == replicas.end()) return ReplicaPin();
   if (it->second->replica->failed()) {
-    // Its users will hear of that; the next one begins anew.
+    // Its users will hear of that. The next user begins a new copy.
     dropped.replicas.push_back(std::move(it->second));
     replicas.erase(it);
     return ReplicaPin();
@@ -96,7 +96,7 @@ void MatrixStore::UnpinReplica(ResidentMatrix& matrix,
     if (--held->in_use > 0) return;
     const auto found = by_id_.find(matrix.record.id);
     ResidentMatrix* const resident = found != by_id_.end() ? found->second.get() : nullptr;
-    // Where another replica took the place of `matrix`, this one went along.
+    // If another replica took the place of `matrix`, this replica went along.
     const bool stays = resident != nullptr && Lists(*resident, *held);
     if (stays && held->replica->complete()) {
       DeviceShare& share = shares_[held->device_index];

@@ -104,8 +104,8 @@ void PayloadUpload::Stage(uint64_t offset, absl::Cord piece, std::shared_ptr<voi
     consumed.reset();
 
     absl::Status status = self->Enqueue(*target, offset, bytes, block.data());
-    // The block and the matrix stay until the copy is done, even if the job is
-    // not: the device reads the one and writes the other.
+    // The block and the matrix stay until the copy is done, even if the job has ended: the device
+    // reads the block and writes the matrix.
     self->device_.upload_stream().Notify(
         [block = std::move(block), target = std::move(target)](absl::Status) {},
         {.urgency = Urgency::kCanWait});

@@ -6,8 +6,8 @@
 namespace gemmd {
 namespace {
 
-// Of one peer copy: a few milliseconds over PCIe, after which an abort is
-// heeded and the uploads that share the stream have had their turn.
+// The bytes of one peer copy: a few milliseconds over PCIe. After each, an abort takes effect, and
+// the uploads that share the stream have their turn.
 constexpr size_t kPeerPieceBytes = 64 * kMiB;
 
 }  // namespace
@@ -57,8 +57,8 @@ void ReplicaCopy::Begin() {
   CopyThroughHost();
 }
 
-// The way of a download, but that the pieces go up to the other device instead
-// of out to a caller. The last piece is let go when its copy there has ended.
+// The way of a download, but that the pieces go up to the other device instead of out to a caller.
+// The last piece is released when its copy there has ended.
 void ReplicaCopy::CopyThroughHost() {
   std::shared_ptr<ResultDownload> download;
   {
@@ -141,7 +141,7 @@ void ReplicaCopy::End(const absl::Status& status) {
   {
     MutexLock lock(mutex_);
     if (state_ == State::kComplete || state_ == State::kFailed) return;
-    // What came from a device that is lost by now is not trusted.
+    // Bytes from a device that is lost by now are not trusted.
     outcome = status.ok() ? from_->device->Health() : status;
     state_ = outcome.ok() ? State::kComplete : State::kFailed;
     failure_ = outcome;

@@ -55,7 +55,7 @@ void ResultDownload::Pump() {
   StagingPool* staging = nullptr;
   {
     MutexLock lock(mutex_);
-    // Where it has ended the device may be on its way out.
+    // If it has ended, the device may be about to be destroyed.
     if (source_ == nullptr || acquiring_ || next_ == end_ || outstanding_ == kWindow) return;
     acquiring_ = true;
     staging = &device_.download_staging();
@@ -82,8 +82,7 @@ void ResultDownload::Fetch(StagingBlock block) {
   }
   EnqueueCopy(std::move(source), std::move(copied), last);
   {
-    // Only now: a piece let go on another thread must not enqueue the next copy
-    // before this one.
+    // Only now: a piece released on another thread must not enqueue the next copy before this one.
     MutexLock lock(mutex_);
     acquiring_ = false;
   }
@@ -112,7 +111,7 @@ void ResultDownload::OnCopied(Copied copied) {
   bool here = false;
   {
     MutexLock lock(mutex_);
-    // Where it has ended the device may be on its way out.
+    // If it has ended, the device may be about to be destroyed.
     if (source_ == nullptr) return;
     here = small && !device_.CompletionThreadIsBusy();
     copied_.push_back(std::move(copied));

@@ -22,10 +22,10 @@ struct DownloadTimes {
   absl::Duration send;            // from the first piece handed over to the last one released
 };
 
-// Streams bytes [begin, end) of a matrix's dense form, at most kWindow blocks ahead of
-// the receiver. Whoever gets a piece writes it to a socket, which takes longer than the
-// device needs for the next: so `answers` hand the pieces over, and the device's thread
-// only small ones while it has nothing else to do. Thread-safe. Always held by a shared_ptr.
+// Streams bytes [begin, end) of a matrix's dense form, at most kWindow blocks ahead of the
+// receiver. The receiver of a piece writes it to a socket, which takes longer than the device needs
+// for the next one. So `answers` hand the pieces over. The device's thread hands over small ones,
+// and only while it has nothing else to do. Thread-safe. Always held by a shared_ptr.
 class ResultDownload : public std::enable_shared_from_this<ResultDownload> {
  public:
   static constexpr int kWindow = 8;

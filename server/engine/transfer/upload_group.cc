@@ -17,10 +17,9 @@ bool SameKeep(const KeepSpec& x, const KeepSpec& y) {
          x.if_version == y.if_version;
 }
 
-// The device that the caller named. Else the healthy ones, those with the most room
-// first. Matrices of one folder of names are likely to be used together: so the device
-// that holds others of the folder comes before those, while it has at least half the
-// room of the emptiest.
+// The device that the caller named. Else the healthy ones, those with the most room first. Matrices
+// of one folder of names are likely to be used together. So the device that holds others of the
+// folder comes first, while it has at least half the room of the emptiest.
 absl::StatusOr<std::vector<size_t>> ChooseDevices(const EngineCore& core, const UploadSpec& spec) {
   if (!spec.device.empty()) {
     const absl::StatusOr<size_t> named = IndexOfDevice(core.devices, spec.device);
@@ -216,7 +215,7 @@ absl::StatusOr<std::shared_ptr<UploadGroup>> UploadGroups::Join(const UploadSpec
       absl::StatusOr<std::shared_ptr<UploadGroup>> made = MakeGroup(core_, spec, key);
       if (!made.ok()) return made.status();
       group = *std::move(made);
-      // Nobody owes the bytes of a matrix that is generated.
+      // A generated matrix awaits no bytes.
       if (!spec.generator.has_value()) Enter(key, group);
     }
   }

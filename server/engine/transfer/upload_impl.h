@@ -32,7 +32,7 @@ struct UploadKey {
   friend auto operator<=>(const UploadKey&, const UploadKey&) = default;
 };
 
-// Of one upload. Each is remembered until the upload ends.
+// The most calls of one upload. Each is remembered until the upload ends.
 inline constexpr int kMostUploadCalls = 4096;
 
 // One matrix being uploaded, by one call or by several with the same upload_id.

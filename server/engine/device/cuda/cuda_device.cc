@@ -10,7 +10,7 @@
 namespace gemmd {
 namespace {
 
-// Of the free memory, unless told otherwise. The rest is for the driver, which
+// The share of the free memory, unless an option says otherwise. The rest is for the driver, which
 // loads kernels and grows its own buffers as it runs.
 constexpr double kDefaultMemoryFraction = 0.8;
 
@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Device>> CudaDevice::Create(int index,
                                                            const EngineOptions& options) {
   std::unique_ptr<CudaDevice> device(new CudaDevice(index));
   if (absl::Status status = device->Describe(); !status.ok()) return status;
-  // Before the memory, of which it takes a share of what the libraries leave.
+  // Streams and libraries come first: the memory takes a share of the rest.
   if (absl::Status status = device->CreateStreams(options); !status.ok()) return status;
   if (absl::Status status = device->TakeMemory(options); !status.ok()) return status;
   return device;
@@ -195,7 +195,7 @@ absl::StatusOr<bool> CudaDevice::Probe::Reached(void* mark) {
   const cudaError_t result = cudaEventQuery(static_cast<cudaEvent_t>(mark));
   if (result == cudaSuccess) return true;
   if (result == cudaErrorNotReady) return false;
-  // What was waited for cannot be known any more, whatever the error.
+  // After any error, the state of the awaited work is unknown.
   return device_.health_.Lose(result);
 }
 

@@ -7,7 +7,7 @@ namespace gemmd {
 
 CudaMemory::~CudaMemory() {
   UseCudaDevice(device_);
-  // Of a lost device nothing comes back but errors.
+  // A lost device returns only errors.
   for (void* memory : pinned_memory_) {
     Count();
     cudaFreeHost(memory);

@@ -18,7 +18,7 @@ cudaError_t Copy(void* to, size_t to_pitch, const void* from, size_t from_pitch,
   return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, rect.width, rect.height, kind, stream);
 }
 
-// Of the current device: a lower number goes first.
+// Priorities of the current device: a lower number goes first.
 cudaError_t PriorityOf(CudaStreamUse use, int* priority) {
   int least = 0, greatest = 0;
   const cudaError_t result = cudaDeviceGetStreamPriorityRange(&least, &greatest);
@@ -197,8 +197,8 @@ void CudaStream::Notify(CompletionCallback done, const Notice& how) {
     if (status.ok()) return context_.poller->Post(channel_, *mark, std::move(done), how.urgency);
     context_.marks->Recycle(*mark);
   }
-  // Whatever the error: `done` lets go of memory that the work may still use, and nobody can see
-  // when that ends. The memory of a lost device is never used again.
+  // Whatever the error: `done` releases memory that the work may still use, and nobody can see when
+  // that ends. The memory of a lost device is never used again.
   context_.poller->PostEnded(
       channel_,
       context_.health->Lose(absl::StrCat("the end of its work cannot be seen: ", status.message())),

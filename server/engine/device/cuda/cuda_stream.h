@@ -16,7 +16,7 @@
 
 namespace gemmd {
 
-// What the streams of one device share. All of it must outlive them.
+// The state that the streams of one device share. All of it must outlive them.
 struct CudaStreamContext {
   int device = 0;
   CudaHealth* health = nullptr;

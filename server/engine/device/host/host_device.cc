@@ -148,7 +148,7 @@ absl::Duration HostDevice::Elapsed(const Event& from, const Event& to) {
 }
 
 void ShareHostCores(int devices, const EngineOptions& options) {
-  // Who runs the server may know better.
+  // The operator may know better.
   if (std::getenv("OPENBLAS_NUM_THREADS") != nullptr) return;
   // Not the quick streams: a job of theirs is short, and would cost every large one its cores.
   const int streams = devices * options.streams_per_device;

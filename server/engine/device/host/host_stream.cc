@@ -22,8 +22,8 @@ void CopyLines(std::byte* to, size_t to_pitch, const std::byte* from, size_t fro
   }
 }
 
-// Has the calling thread leave the cores to others that want them: quick products, and whatever
-// moves bytes and answers. Nobody may be refused this; where it fails, all are alike.
+// Lowers the calling thread's priority, so that quick products, copies and answers get the cores
+// first. If that fails, all threads are alike.
 void YieldToOthers() {
   constexpr int kNicer = 10;
   const int own = getpriority(PRIO_PROCESS, 0);  // 0: of the thread, in Linux

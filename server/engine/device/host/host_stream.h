@@ -1,5 +1,5 @@
-// A stream of the host device: a thread that runs enqueued work in order. Of a lost device
-// it runs none any more, but for what it has begun.
+// A stream of the host device: a thread that runs enqueued work in order. On a lost device it
+// begins no more work.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ class HostMark {
 
   // `stream`, where it is to be recorded there, outlives this.
   explicit HostMark(HostStream* stream = nullptr) : stream_(stream) {}
-  // Where it is recorded; null where something else reaches it.
+  // The stream that records it; null if it is reached otherwise.
   HostStream* stream() const { return stream_; }
 
   void Reach();
@@ -68,7 +68,7 @@ class HostEvent final : public Event {
 
 class HostStream final : public Stream {
  public:
-  // What a stream is for: see Stream.
+  // The kinds of streams: see Stream.
   enum class Use : uint8_t {
     kCopies,
     kCompute,  // at a niceness of 10
