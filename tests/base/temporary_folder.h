@@ -55,7 +55,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// The first base of a fixture whose next one wants the path of a file. The folder is made before
+// The first base of a fixture whose next base needs the path of a file. The folder is made before
 // that, and goes after it.
 struct WithTemporaryFolder {
   TemporaryFolder folder_;

@@ -122,7 +122,7 @@ TEST_F(TimerTest, StopWaitsForTheFunctionUnderWay) {
   EXPECT_TRUE(ended);
 }
 
-// By the machine's clock: it need not be told that time has passed.
+// On the machine's clock, which needs no test to move it.
 TEST(TimerThread, WakesByItselfWhenAFunctionIsDue) {
   Timer timer;
   std::promise<absl::Time> ran;

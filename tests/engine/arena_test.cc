@@ -96,7 +96,7 @@ TEST(Arena, TakesTheSmallestPieceThatFits) {
   EXPECT_EQ(Take(arena, 2 * kUnit).data(), expected);
 }
 
-// A piece that stays must not lie in the middle when what passes beside it has gone.
+// A matrix's piece must not lie in the middle when the jobs' pieces beside it are freed.
 TEST(Arena, WhatStaysAndWhatPassesLieAtOppositeEnds) {
   Arena arena(Base(), 64 * kUnit);
   DeviceBuffer job = Take(arena, 20 * kUnit);
@@ -114,8 +114,8 @@ TEST(Arena, WhatStaysAndWhatPassesLieAtOppositeEnds) {
   EXPECT_EQ(Take(arena, 2 * kUnit).data(), Base());
 }
 
-// However many holes lie behind it, what stays finds room, in the last piece of twice its size
-// where there is one.
+// A matrix finds room however many holes lie behind it, in the last piece of twice its size if
+// there is one.
 TEST(Arena, WhatStaysDoesNotLookAtEveryHole) {
   constexpr int kHoles = 200;
   Arena arena(Base(), (3 * kHoles + 20) * kUnit);
@@ -148,8 +148,8 @@ TEST(Arena, JoinsNeighboursInEveryOrderOfFreeing) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// The arena against one flag a unit: no overlap, best fit (the last one, for what
-// stays), exact accounts.
+// The arena against one flag a unit: no overlap, best fit (the last one, for matrices), exact
+// accounts.
 TEST(Arena, AgreesWithAModelUnderRandomUse) {
   constexpr size_t kUnits = 200;
   struct Held {

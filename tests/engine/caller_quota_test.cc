@@ -1,4 +1,4 @@
-// What one caller may have of jobs, device memory and the store, and what its refusals say.
+// The quotas of one caller for jobs, device memory and the store, and the texts of refusals.
 #include "server/engine/bounds/caller_quota.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,5 @@
-// How long the choice of a kernel takes with a full tuning table, beside those by estimate and
-// by rank; and a note in the log of traffic.
-// docs/operations/tuning.md has its figures.
+// How long the choice of a kernel takes with a full tuning table, by estimate and by rank, and how
+// long a note in the log of traffic takes. docs/operations/tuning.md has its figures.
 //
 //   choice_bench [CHOICES]
 #include <algorithm>

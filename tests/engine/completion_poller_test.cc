@@ -248,7 +248,7 @@ TEST(CompletionPollerEnd, ALongSpinDoesNotDelayIt) {
   FakeProbe probe;
   FakeProbe::Mark reached{true};
   const auto start = std::chrono::steady_clock::now();
-  // Blocks behind the one, spins behind the other.
+  // Blocks behind the first, spins behind the second.
   for (const Urgency urgency : {Urgency::kCanWait, Urgency::kPrompt}) {
     Done done;
     CompletionPoller poller("test", 1, absl::Seconds(30), probe);
@@ -298,7 +298,7 @@ TEST(CallbackPace, CrowdsOnceManyHaveComeFast) {
   EXPECT_TRUE(pace.crowds());
 }
 
-// Of one caller, say, who waits for each product.
+// One caller, say, who waits for each product.
 TEST(CallbackPace, DoesNotCrowdWhereTheyComeSlowly) {
   CallbackPace pace;
   CallbackPace::Clock::time_point now{std::chrono::hours(1)};

@@ -89,7 +89,7 @@ TEST_F(CostModelTest, ABatchPaysForEachOfItsProducts) {
   EXPECT_LT(Milliseconds(whole), 100) << "they are measured apart";
 }
 
-// So that it is not taken for a quick one before it was measured.
+// It must not be taken for a quick one before it was measured.
 TEST(CostOfGroups, OneThatIsTakenApartPaysForItsLaunchesOnAGpu) {
   const CostModel model(gemm::Target::kCuda);
   JobWork group{.flops = 1e6, .bytes = 1e5, .products = 4096};

@@ -1,5 +1,5 @@
-// A stream of a CUDA device whose marks fail, on a runtime that only says what the test says: the
-// program is linked so that these calls come here (CMakeLists.txt). It needs no GPU.
+// A stream of a CUDA device whose marks fail. The runtime is the test's own: the program is linked
+// so that its calls come here (CMakeLists.txt). It needs no GPU.
 #include "server/engine/device/cuda/cuda_stream.h"
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@
 namespace gemmd {
 namespace {
 
-// What calls return, and how many events there are.
+// The status that calls return, and the number of events.
 struct FakeRuntime {
   cudaError_t create_event = cudaSuccess;
   cudaError_t record_event = cudaSuccess;
@@ -100,7 +100,7 @@ class CudaStreamTest : public ::testing::Test {
     while (!called) changed.Wait(mutex);
     return status;
   }
-  // Nobody saw the work end: what it uses must not be used again.
+  // Nobody saw the work end, so its memory must not be used again.
   void ExpectLostBy(const char* call, const char* error) {
     const absl::Status told = Finish();
     EXPECT_EQ(told.code(), absl::StatusCode::kUnavailable);

@@ -156,7 +156,7 @@ TEST_P(DeviceSuite, ElapsedIsZeroWhereAnEventWasNeverRecorded) {
   const EventPtr never = device().AcquireEvent();
   EXPECT_EQ(device().Elapsed(*recorded, *never), absl::ZeroDuration());
   EXPECT_EQ(device().Elapsed(*never, *recorded), absl::ZeroDuration());
-  // A recycled event starts anew.
+  // A recycled event has no record.
   recorded.reset();
   const EventPtr again = device().AcquireEvent();
   const EventPtr now = device().AcquireEvent();
@@ -345,7 +345,7 @@ TEST_P(DeviceSuite, LaunchesKernels) {
   }
 }
 
-// What a problem refers to may be gone before the device has come to it.
+// A problem's memory may be freed before the device gets to it.
 TEST_P(DeviceSuite, ALaunchedGroupKeepsItsExtents) {
   const gemm::Kernel* kernel = AnyKernel(device().info().caps);
   ASSERT_NE(kernel, nullptr);

@@ -1,4 +1,4 @@
-// What becomes of an engine that loses a device: its matrices, its jobs, its end.
+// An engine that loses a device: its matrices, its jobs, its end.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -77,7 +77,7 @@ TEST_F(DeviceLossTest, AHangIsNoticedAfterItsJobWasCancelled) {
   ExpectAllBack();
 }
 
-// A small job behind a large one is not what hangs.
+// A small job that waits behind a large one does not hang.
 TEST_F(DeviceLossTest, AJobGetsTheTimeOfTheLargestThatIsUnderWay) {
   EngineOptions options = TwoFaultyDevices();
   options.streams_per_device = 8;
@@ -181,7 +181,7 @@ TEST_F(DeviceLossTest, AMatrixWhoseOnlyCopyWasThereIsNamedAsLost) {
 
 TEST_F(DeviceLossTest, AMatrixWithAReplicaElsewhereStays) {
   Make(TwoFaultyDevices());
-  // Of equal operands one has a replica after a product; which one, its report says.
+  // One of two equal operands has a replica after a product. The report says which one.
   const std::string a = PutWhole(kSize, kSize, 1, 0, {.name = "a"});
   const std::string b = PutWhole(kSize, kSize / 2, 2, 1, {.name = "b"});
   const std::vector<float>& product = WholeProduct(kSize, kSize / 2, kSize, 1, 2);

@@ -1,4 +1,4 @@
-// What the device cases stand on: a device, its memory, copies through staging.
+// The base of the device cases: a device, its memory, copies through staging.
 #include "tests/engine/device_suite.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ absl::Status Finish(Stream& stream) {
 }
 
 void DeviceSuite::SetUp() {
-  // Only what the machine has, or has not, may be absent: a kind that is made never is.
+  // Only kinds that a machine may lack can be absent: a kind that is made never is.
   const absl::Status present = ParseDeviceSpec(GetParam(), DeviceKinds()).status();
   if (absl::IsFailedPrecondition(present)) GTEST_SKIP() << "skipped: " << present.message();
   auto devices = CreateDevices(SmallDeviceOptions(GetParam()));

@@ -1,5 +1,5 @@
-// What every device must do, whatever it is made of: device_test.cc runs these
-// cases on the host device, gpu_device_test.cc on a GPU.
+// The behaviour of every device: device_test.cc runs these cases on the host device,
+// gpu_device_test.cc on a GPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,11 +20,11 @@ namespace gemmd {
 // compute streams.
 EngineOptions SmallDeviceOptions(const std::string& devices);
 
-// Waits until the stream has ended what was enqueued; the status of its Notify.
+// Waits until the stream's work has ended. Returns the status of its Notify.
 absl::Status Finish(Stream& stream);
 
-// The parameter is a device spec of one device, such as "host" or "cuda:0". Where the
-// machine has no such device the case is skipped.
+// The parameter is a device spec of one device, such as "host" or "cuda:0". The case is skipped if
+// the machine has no such device.
 class DeviceSuite : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override;

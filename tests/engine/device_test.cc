@@ -99,7 +99,7 @@ TEST_F(HostDeviceTest, AWaitMeansTheRecordBeforeIt) {
   ASSERT_EQ(compute(0).Record(*event), absl::OkStatus());
   ASSERT_EQ(compute(1).Wait(*event), absl::OkStatus());
   ASSERT_EQ(gate.CloseOn(compute(0)), absl::OkStatus());
-  // Recorded anew behind the gate: the wait above does not see it.
+  // Recorded again behind the gate: the wait above does not see it.
   ASSERT_EQ(compute(0).Record(*event), absl::OkStatus());
   EXPECT_EQ(Finish(compute(1)), absl::OkStatus());
   gate.Open();

@@ -1,4 +1,4 @@
-// Which kernel a request gets on which device, and what it is told where it gets none.
+// The kernel that a request gets on a device, or the error if it gets none.
 #include "server/engine/job/dispatcher.h"
 
 #include <gmock/gmock.h>
@@ -124,7 +124,7 @@ absl::StatusOr<KernelPick> PickOnHost(const gemm::Problem& problem, KernelChoice
   return PickKernel(request, problem, true, {.device = kHost}, &choices);
 }
 
-// What is known is told from what is chosen by a choice that nobody would make.
+// Remembers a choice that nobody would make, so that it can be told from a new one.
 void Remember(KernelChoices& choices, const gemm::Problem& problem) {
   KernelPick pick = *PickKernelByRank({.name = "host_reference"}, {.types = kSingle}, kHost);
   pick.reason = "known";
@@ -318,7 +318,7 @@ TEST_F(PickCudaKernel, EveryRowThatTakesTheTypesTakesGroups) {
   }
 }
 
-// Where one has a row of the types that does.
+// If the family has a row of the types that does.
 TEST_F(PickCudaKernel, AGroupByMGoesToOneThatTakesItInOneLaunch) {
   for (const gemm::Types& types : {kSingle, kHalf, kBrain}) {
     bool any = false;

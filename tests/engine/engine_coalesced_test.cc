@@ -1,5 +1,5 @@
-// Small jobs that wait together run in one launch: what they get, and what stays their own. On a
-// host device, and on a GPU where there is one.
+// Small jobs that wait together run in one launch: their results, and what each keeps for itself.
+// On a host device, and on a GPU where there is one.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -49,8 +49,8 @@ std::string Elements(const Shape& shape, uint32_t seed) {
 }
 
 // A clock that goes on as it does, and calls a function once, beside the read of it that comes
-// after so many others. That read waits for the function, but not for long: where the reader holds
-// a lock that the function needs, the function ends when that one is free.
+// after so many others. The read waits for the function, but not for long. If the reader holds a
+// lock that the function needs, the function ends when the lock is free.
 class InterruptingClock {
  public:
   InterruptingClock() { steady_clock_source = &Read; }
@@ -217,8 +217,8 @@ TEST_P(CoalescedTest, EveryFormOfAProductKeepsItsBits) {
   for (const gemm::DType type : {gemm::DType::kF32, gemm::DType::kF16}) {
     for (int form = 0; form < 16; ++form) {
       SCOPED_TRACE(absl::StrCat("form ", form, " of ", gemm::Name(type)));
-      // Of which nothing is measured: where others want the processors, a job may seem too long to
-      // share its launch.
+      // Nothing is measured of this kernel: on a busy machine a job may seem too long to share its
+      // launch.
       Make(Options());
       constexpr int64_t kM = 13, kN = 7, kK = 19;
       JobSpec spec;

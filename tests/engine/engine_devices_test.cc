@@ -70,7 +70,7 @@ class EngineDevicesTest : public EngineTest {
     return result;
   }
 
-  // Everything comes back on both devices but for these bytes.
+  // Everything comes back on both devices, except these bytes.
   void ExpectHeld(std::array<int64_t, 2> memory) {
     const auto held = [&] {
       const EngineStats stats = engine_->Stats();
@@ -202,7 +202,7 @@ TEST_F(EngineDevicesTest, ACancelledJobGivesItsCopyUp) {
     auto recorder = std::make_shared<JobRecorder>();
     auto job = engine_->Admit(ProductOf(a->id, b->id), recorder);
     ASSERT_TRUE(job.ok()) << job.status();
-    // One in eight is let go of without ever having been started.
+    // One in eight is released before it starts.
     if (run % 8 != 0) (*job)->Start();
     absl::SleepFor(absl::Microseconds(50 * (run % 8)));
     (*job)->Cancel(absl::CancelledError("by the test"));
@@ -286,13 +286,13 @@ TEST_F(EngineDevicesTest, ReleasedOperandsTakeTheirReplicasWithThem) {
   ExpectHeld({0, 0});
 }
 
-// Whatever a name means when the job is admitted is what it multiplies.
+// A job multiplies the matrix that the name has at its admission.
 TEST_F(EngineDevicesTest, DeletesAndReplacementsAtTheSameTimeDoNoHarm) {
   Make(TwoDevices());
   constexpr int64_t kSize = 96;
   const auto a = PutDrawn({kSize + 1, kSize, kF32}, 100, "host:0");
   ASSERT_TRUE(a.ok());
-  // What there may be, by its first elements.
+  // The results that there may be, by their first elements.
   std::map<std::vector<std::byte>, int> expected;
   for (uint64_t seed = 0; seed < 4; ++seed) {
     const auto b = PutDrawn({kSize, kSize, kF32}, seed, "host:0");

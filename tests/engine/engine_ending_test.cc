@@ -91,7 +91,7 @@ TEST_F(EngineTest, DeadlinesPassInTransferAndInTheQueue) {
   EXPECT_EQ(engine_->Admit(queued, late).status().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-// What is told of jobs that end before they are done.
+// The reports of jobs that end early.
 class Accounts final : public EngineObserver {
  public:
   void OnJobEnd(const JobReport& report, const absl::Status& outcome) override {
@@ -135,7 +135,7 @@ TEST_F(EngineTest, AJobThatIsCancelledInTransferHasReceivedItsBytes) {
   ExpectNothingHeld();
 }
 
-// The device was busy with it all the same.
+// The device was busy with it nevertheless.
 TEST_F(EngineTest, AJobThatIsCancelledWhileItRunsHasUsedTheDevice) {
   Accounts accounts;
   Make(SmallOptions(), &accounts);

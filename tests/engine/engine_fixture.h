@@ -20,7 +20,7 @@
 
 namespace gemmd {
 
-// The server's defaults, but for these.
+// The server's defaults, except these.
 inline EngineOptions SmallOptions() {
   EngineOptions options;
   options.devices = "host";                  // also where there is a GPU
@@ -103,8 +103,7 @@ class EngineTest : public ::testing::Test {
     go_on->set_value();
   }
 
-  // All that a job can hold is back: what the device still works on may take a
-  // moment.
+  // All that a job can hold is back. Memory that the device still works on may take a moment.
   void ExpectNothingHeld(uint64_t device_bytes = 0) {
     const absl::Time deadline = absl::Now() + absl::Seconds(10);
     EngineStats stats = engine_->Stats();
@@ -124,7 +123,7 @@ class EngineTest : public ::testing::Test {
                          << stats.devices[0].download_staging_bytes.used;
   }
 
-  // Of a and b that were drawn independently of each other.
+  // Expects the product of a and b, which were drawn independently of each other.
   void ExpectProduct(int64_t m, int64_t n, int64_t k, const std::vector<float>& a,
                      const std::vector<float>& b, const std::vector<std::byte>& bytes) {
     ASSERT_EQ(bytes.size(), static_cast<size_t>(m * n) * sizeof(float));

@@ -59,7 +59,7 @@ class EngineNamesTest : public EngineTest {
     (*job)->Start();
     return *job;
   }
-  // Of W alone.
+  // Expects that nothing but W is held.
   void ExpectOneMatrix() {
     ExpectNothingHeld(Arena::kAlignment);
     EXPECT_EQ(engine_->Stats().matrices.used, 1);

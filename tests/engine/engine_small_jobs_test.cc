@@ -1,5 +1,5 @@
-// The engine on host devices: what small jobs hold while they wait, and when a
-// job lets go of an operand for good.
+// The engine on host devices: the holdings of small jobs while they wait, and when a job releases
+// an operand for good.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -140,7 +140,7 @@ TEST_F(SmallJobsTest, EndsAreToldElsewhereWhileTheDevicesThreadHasWork) {
     jobs.push_back(*std::move(job));
     jobs.back()->Start();
   }
-  // Each stream has run what it was given once it runs what comes after that.
+  // A stream has run its earlier work once it runs later work.
   for (const std::unique_ptr<Stream>& stream : device.compute_streams()) {
     const EventPtr from = device.AcquireEvent();
     const EventPtr to = device.AcquireEvent();

@@ -222,7 +222,7 @@ TEST_F(EngineTest, AReceiverOfManyJobsHoldsOneShareAndOthersGoOn) {
     (*job)->Start();
     jobs.push_back(*job);
   }
-  // Both that let go at once and that have a share of their own.
+  // Both receivers that release at once and receivers with a share of their own.
   for (const ReceiverId receiver : {kPromptReceiver, NewReceiver()}) {
     spec.receiver = receiver;
     auto other = std::make_shared<JobRecorder>();
@@ -237,7 +237,7 @@ TEST_F(EngineTest, AReceiverOfManyJobsHoldsOneShareAndOthersGoOn) {
   ExpectNothingHeld();
 }
 
-// Lets go of pieces on threads of its own, the last one first.
+// Releases pieces on threads of its own, the last one first.
 class Scatterer {
  public:
   Scatterer() {
@@ -292,7 +292,7 @@ class ScatteringRecorder : public JobRecorder {
   Scatterer& scatterer_;
 };
 
-// A piece let go while the next is being fetched must not overtake it.
+// A piece that is released while the next is fetched must not overtake it.
 TEST_F(EngineTest, PiecesStayInOrderHoweverTheyAreLetGo) {
   Make();
   const JobSpec spec = DrawnProduct(1000, 1000, 4);

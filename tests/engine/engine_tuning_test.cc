@@ -1,4 +1,4 @@
-// Tuning tables that are read again while the engine runs, and what the log of traffic has then.
+// Tuning tables that are read again while the engine runs, and the log of traffic after that.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -46,7 +46,7 @@ class TuningReloads final : public EngineObserver {
 class EngineTuningTest : public EngineTest {
  protected:
   static constexpr int64_t kM = 24, kN = 16, kK = 8;
-  // Never what the rank takes, and what it takes.
+  // A kernel that the rank never takes, and the one that it takes.
   static constexpr const char* kTuned = "host_reference";
   static constexpr const char* kRanked = "host_openblas";
 
@@ -180,7 +180,7 @@ TEST_F(EngineTuningTest, AWrongFileChangesNothingAndIsNamedWithItsLine) {
                                             absl::StatusCode::kFailedPrecondition));
 }
 
-// Nobody writes into it.
+// A FIFO without a writer.
 TEST_F(EngineTuningTest, AFifoIsNotWaitedFor) {
   Write(kTuned);
   MakeTuned();

@@ -54,8 +54,8 @@ TEST_F(EngineUploadTest, ATypeThatCannotBeDrawnIsRefusedBeforeAnythingIsReserved
   ExpectNothingHeld();
 }
 
-// One caller's error must not become another's, and what was never written must not
-// be served.
+// One caller's error must not become another's, and memory that was never written must not be
+// served.
 TEST_F(EngineUploadTest, AnErrorBelongsToTheUploadThatMadeIt) {
   Make();
   constexpr int kThreads = 4;
@@ -85,7 +85,7 @@ TEST_F(EngineUploadTest, AnErrorBelongsToTheUploadThatMadeIt) {
   ExpectNothingHeld();
 }
 
-// What is drawn on the host takes a stream of its own, and no upload's.
+// A generator on the host takes a stream of its own, and no upload's.
 TEST_F(EngineUploadTest, AMatrixBeingDrawnHoldsUpNoUpload) {
   Make();
   UploadSpec slow;

@@ -60,7 +60,7 @@ class FairQueueTest : public ::testing::Test {
     for (std::string name = Take(); !name.empty(); name = Take()) names.push_back(name);
     return names;
   }
-  // What a flow got of the device time that the jobs taken so far are worth.
+  // A flow's part of the device time of the jobs taken so far.
   double ShareOf(const std::string& name) {
     absl::Duration all;
     for (const auto& [other, cost] : taken_) all += cost;
@@ -121,7 +121,7 @@ TEST_F(FairQueueTest, SharesAreAsTheWeightsWhateverTheJobsCost) {
     AddMany(name, static_cast<int>(absl::Seconds(2) / costs.at(name)), costs.at(name), weight);
   }
   for (absl::Duration all; all < absl::Seconds(2);) all += queue_.Take(Which::kAny)->charge.cost;
-  // Half of what was put in is left; what each has taken of it goes by the weights.
+  // Half of the jobs are left. The flows have taken the others by their weights.
   for (const auto& [name, weight] : weights) {
     absl::Duration left;
     for (const auto& [other, cost] : costs) {
@@ -207,7 +207,7 @@ TEST_F(FairQueueTest, WhatQuickStreamsGiveIsPaidForOnTheOthers) {
   AddMany("b", 1000, kLarge);
   EXPECT_EQ(Take(), "a");
   for (int i = 0; i < 1000; ++i) Add("b", Claim("b", kSmall, kQuickBand));
-  // b's credit for its own turn, and what a has in advance.
+  // b's credit for its own turn, and the advance of a.
   for (int i = 0; i < 2 * kLarge / kSmall; ++i) ASSERT_EQ(Take(Which::kQuick), "b") << i;
   for (int i = 0; i < 100; ++i) Take();
   EXPECT_NEAR((taken_["a"] - taken_["b"]) / kLarge, 0, 1.1);
@@ -291,7 +291,7 @@ TEST_F(FairQueueTest, AnyWeightEndsTheWait) {
   }
 }
 
-// The estimate beside what happens, over mixes of flows, weights, costs and bands.
+// The estimate beside the real wait, over mixes of flows, weights, costs and bands.
 TEST_F(FairQueueTest, AheadIsWhatRunsBeforeANewJob) {
   std::mt19937 random(1);
   const auto draw = [&](int below) {

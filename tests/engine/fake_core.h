@@ -1,5 +1,5 @@
-// The parts of an engine over devices without threads. What its workers are given runs at
-// once, on the caller's thread.
+// The parts of an engine over devices without threads. Its workers run functions at once, on the
+// caller's thread.
 #pragma once
 
 #include <memory>

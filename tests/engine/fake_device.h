@@ -1,4 +1,4 @@
-// A device without threads: what is enqueued on it ends when the test says so.
+// A device without threads: its work ends when the test says so.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace gemmd {
 // Not thread-safe: for one thread at a time.
 class FakeStream final : public Stream {
  public:
-  // What the next calls return.
+  // The status that the next calls return.
   absl::Status error;
   // Dense bytes that were asked for, in order.
   std::vector<ByteSpan> uploads, downloads;
@@ -28,12 +28,12 @@ class FakeStream final : public Stream {
   int64_t pieces = 1;
   std::vector<int64_t> launches;
   int records = 0;
-  // Of the last launch, or generator.
+  // The flag of the last launch, or generator.
   StopFlag stop;
   // How the ends are waited for.
   std::vector<Urgency> urgencies;
 
-  // What a download brings as byte `offset` of a matrix.
+  // Byte `offset` of a matrix, as a download brings it.
   static std::byte DenseByte(size_t offset) { return static_cast<std::byte>(offset % 251); }
 
   size_t waiting() const { return callbacks_.size(); }
@@ -43,7 +43,7 @@ class FakeStream final : public Stream {
     callbacks_.pop_front();
     done(std::move(status));
   }
-  // All work ends, also what is enqueued meanwhile.
+  // All work ends, also work that is enqueued meanwhile.
   void EndAll(const absl::Status& status = absl::OkStatus()) {
     while (waiting() > 0) EndOne(status);
   }

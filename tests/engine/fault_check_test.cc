@@ -10,7 +10,7 @@
 namespace gemmd {
 namespace {
 
-// Where the trouble is.
+// The place of the trouble.
 enum class At { kFirstCheck, kSecondKernel, kSecondCheck };
 
 constexpr int64_t kRows = 200, kDepth = 160, kColumns = 192;

@@ -97,7 +97,7 @@ TEST_P(SharedLaunchFaults, AreToldToEveryJobAndLeaveNothing) {
     ExpectServed(std::move(before));
   }
 
-  // What it held is back, and the device is lost, or as good as ever.
+  // Its holdings are back, and the device is lost, or as good as ever.
   EXPECT_EQ(StatsOf(0).health.ok(), !loses_device) << StatsOf(0).health;
   ExpectServed(BeginWith(b_of_other_, 21));
   device(0).Release();

@@ -68,8 +68,8 @@ class FaultTest : public EngineTest {
   static std::string Name(size_t i) { return "host:" + std::to_string(i); }
   DeviceStats StatsOf(size_t i) { return engine_->Stats().devices[i]; }
 
-  // What hangs on device 0 has hung for longer than --job-timeout and any product's own time.
-  // Waits until the device is lost for it, whose guard has a short time more by then.
+  // Hung work on device 0 has hung for longer than --job-timeout and any product's own time. Waits
+  // until the device is lost for it, whose guard has a short time more by then.
   void LetHangsTimeOut() {
     clock_.Jump(absl::Hours(3));
     Await([&] {
@@ -176,7 +176,7 @@ class FaultTest : public EngineTest {
     return wrong;
   }
 
-  // What the engine holds, both devices together; empty where it is nothing but `matrices`.
+  // Everything that the engine holds, both devices together; empty if it holds only `matrices`.
   std::string Held(int64_t matrices) {
     const EngineStats stats = engine_->Stats();
     std::string held;
@@ -197,7 +197,7 @@ class FaultTest : public EngineTest {
     }
     return held;
   }
-  // All that the jobs held is back: what a device still works on may take a moment.
+  // All that the jobs held is back. Memory that a device still works on may take a moment.
   void ExpectAllBack(int64_t matrices = 0) {
     const absl::Time deadline = absl::Now() + kPatience;
     while (!Held(matrices).empty() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));

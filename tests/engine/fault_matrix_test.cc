@@ -1,5 +1,5 @@
-// Each trouble of a device in each phase of a job: the job under test, the next one on the
-// device, another caller's on the other device, and what is left.
+// Each trouble of a device in each phase of a job. It checks the job itself, the next one on the
+// device, another caller's on the other device, and all holdings afterwards.
 #include <gmock/gmock.h>
 
 #include <string>
@@ -125,7 +125,7 @@ class FaultMatrix : public FaultTest,
         break;
     }
   }
-  // Of the job in this phase, on device 0.
+  // The next copy of the job in this phase, on device 0.
   static Operation NextCopy(Phase phase) {
     return phase == Phase::kPayload ? Operation::kUpload : Operation::kDownload;
   }
@@ -160,7 +160,7 @@ class FaultMatrix : public FaultTest,
         EXPECT_EQ(End(*hangs).code(), absl::StatusCode::kUnavailable);
       }
     } else {
-      // While the job has what it reserved, the next one finds nothing.
+      // While the job holds its reservation, the next one finds nothing.
       if (trouble == Trouble::kNoMemory) *next = BeginNext().refused;
       Proceed(phase);
       *subject = End(subject_);
@@ -190,7 +190,8 @@ class FaultMatrix : public FaultTest,
   int64_t wrong_bits_of_next_ = 0;
 };
 
-// Who is struck: the job itself, where it has still to do what fails; else the next one.
+// The fault strikes the job itself if the failing operation is still ahead of it, else the next
+// job.
 bool StrikesTheSubject(Phase phase, Trouble trouble) {
   switch (trouble) {
     case Trouble::kNoMemory:

@@ -1,5 +1,5 @@
-// Seeded rounds: jobs of every kind of two callers on a device on which things go wrong at random,
-// and on the other device; and what the metrics say of it all.
+// Seeded rounds: two callers run jobs of every kind on a device that fails at random, and on
+// another one. The metrics must report it all.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -36,7 +36,7 @@ constexpr uint64_t kExponentBit = 30;
 
 class FaultRounds : public FaultTest, public ::testing::WithParamInterface<int> {
  protected:
-  // What a caller has, by device.
+  // The matrices of a caller, by device.
   struct Belongings {
     std::string small_a[2], large_a[2], small_b[2], large_b[2];
   };
@@ -77,7 +77,7 @@ class FaultRounds : public FaultTest, public ::testing::WithParamInterface<int> 
   bool checked_ = false;                 // every product
   bool refused_ = false, lost_ = false;  // injected: what they may lead to
   int wrong_ = 0;
-  // Of all rounds.
+  // The metrics of all rounds.
   Metrics metrics_{{.catalogue = gemm::Catalogue()}};
   std::map<std::string, int64_t> ended_;  // jobs, by code
   int64_t replaced_ = 0;                  // products, by those of another kernel
@@ -277,7 +277,7 @@ absl::Status FaultRounds::Count(Attempt& attempt) {
   return status;
 }
 
-// What an operator is told is what callers saw, in all rounds up to now.
+// The metrics agree with what callers saw, in all rounds up to now.
 void FaultRounds::ExpectTrueMetrics() {
   const ParsedScrape scrape = ParseScrape(metrics_.Scrape());
   for (size_t i = 0; i < 2; ++i) {
@@ -350,7 +350,7 @@ void FaultRounds::Round(uint32_t seed) {
   for (Subject& subject : subjects) {
     if (subject.attempt.recorder != nullptr) subject.attempt.recorder->Release();
   }
-  // Only what hangs is left, or nothing.
+  // Only hung work is left, or nothing.
   ASSERT_NO_FATAL_FAILURE(Await([&] {
     return engine_->Stats().jobs.used == 0 || device(0).hung() || !StatsOf(0).health.ok();
   })) << Held(16);

@@ -17,8 +17,7 @@
 
 namespace gemmd {
 
-// A stream of a FaultyDevice. Notify tells of what a kernel has failed with, and passes
-// the rest on.
+// A stream of a FaultyDevice. Notify reports the error of a kernel, and passes everything else on.
 class FaultyStream final : public Stream {
  public:
   FaultyStream(FaultyDevice& device, Stream& inner) : device_(device), inner_(inner) {}
@@ -66,7 +65,7 @@ class FaultyStream final : public Stream {
   void Notify(absl::AnyInvocable<void(absl::Status)> done, const Notice& how) override;
 
  private:
-  // What happens to the stream before the operation; not OK: in its place.
+  // The effect on the stream before the operation. Not OK: the operation is not done.
   absl::Status Suffer(const std::optional<Injection>& injection);
 
   FaultyDevice& device_;
@@ -180,7 +179,7 @@ FaultyDevice::~FaultyDevice() {
     slow.swap(slow_);
   }
   for (const std::shared_ptr<HostMark>& mark : slow) mark->Reach();
-  // What is left on the streams ends before what it uses goes.
+  // Work that is left on the streams ends before its memory is freed.
   AwaitCallbacks(*inner_);
   inner_memory_.clear();
   inner_staging_.clear();
@@ -328,7 +327,7 @@ const gemm::Kernel* BrokenKernel([[maybe_unused]] absl::string_view fault) {
   return nullptr;
 }
 
-// What GEMMD_FAULTS says of one device.
+// The faults of one device in GEMMD_FAULTS.
 void InjectFromEnvironment(FaultyDevice& device) {
   static const FaultNames<Operation> operations = {{"upload", Operation::kUpload},
                                                    {"download", Operation::kDownload},

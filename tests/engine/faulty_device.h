@@ -51,12 +51,12 @@ struct Injection {
   const gemm::Kernel* kernel = nullptr;
 };
 
-// A device whose streams do what those of `inner` do, but for what was injected. kSlow, kSticky,
+// A device whose streams do what those of `inner` do, except for injected faults. kSlow, kSticky,
 // kHung and kWrongBit need an inner host device. Thread-safe.
 class FaultyDevice final : public Device {
  public:
   explicit FaultyDevice(std::unique_ptr<Device> inner);
-  // Releases what hangs.
+  // Releases hung work.
   ~FaultyDevice() override;
 
   void Inject(const Injection& injection);
@@ -73,7 +73,7 @@ class FaultyDevice final : public Device {
   void Release();
   // Loses the device as an error does that another thread finds.
   void Break() { inner_->Lose("injected error"); }
-  // All memory that is free, until the pieces are let go: allocations fail.
+  // Takes all free memory, so that allocations fail until the pieces are released.
   std::vector<DeviceBuffer> TakeAllMemory();
 
   Device& inner() { return *inner_; }
@@ -98,13 +98,13 @@ class FaultyDevice final : public Device {
   friend class FaultyStream;
   // A pool over all blocks of the inner device's pool.
   std::unique_ptr<StagingPool> Take(StagingPool& pool);
-  // What strikes this operation.
+  // The fault that strikes this operation.
   std::optional<Injection> Strike(Operation operation);
   // Makes `stream`, one of the inner device's, stand still: for a time, or until Release.
   void Hold(Stream& stream, absl::Duration time);
   void Hang(Stream& stream);
   void AddAwaitedHangs(int hangs);
-  // Runs `function` once the stream is there, and before what comes after it.
+  // Runs `function` in the stream's order, before all later work.
   void Call(Stream& stream, absl::AnyInvocable<void()> function);
   void RecycleEvent(Event*) override {}  // the events are the inner device's
 

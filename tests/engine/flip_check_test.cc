@@ -151,7 +151,7 @@ TEST_P(FlipCheck, WhatIsAboveTheTolerancesIsNotDelivered) {
     SCOPED_TRACE(absl::StrCat(shape.m, " x ", shape.n, " x ", shape.k));
     ASSERT_NO_FATAL_FAILURE(TryFlips(types, shape));
   }
-  // So that it is of flips that count.
+  // Enough of the flips must have counted.
   EXPECT_GT(above_, 5);
   EXPECT_GE(replaced_, above_);
   ExpectAllBack();

@@ -1,5 +1,5 @@
-// Every form of a product with every feature, and with every other form: what admission answers is
-// what the table says.
+// Every form of a product with every feature, and with every other form: admission answers as the
+// table says.
 #include "server/engine/core/form.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kSize = 16, kProducts = 2, kRows = 64;
-// Takes every form, and is not what the rank takes.
+// Takes every form, and is not the rank's choice.
 constexpr const char* kReference = "host_reference";
 
 OperandSpec Sent(int64_t rows, int64_t cols, DType type = DType::kF32) {

@@ -19,7 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// What has not the dimension of the sum is there for each product, however small that is.
+// Matrices without the dimension of the sum exist once for each product, however small that is.
 TEST(HangLimit, AGroupHasTheWorkOfAllItsMatrices) {
   const std::vector<int64_t> extents(1000, 1);
   const gemm::Problem one = {.m = 1000, .n = 50, .k = 1000};
@@ -149,7 +149,7 @@ TEST_F(HangGuardTest, QuickStreamsMayHaveAsMuchToDoAsTheOthers) {
   EXPECT_TRUE(lost());
 }
 
-// A small job behind a large one is not what hangs.
+// A small job that waits behind a large one does not hang.
 TEST_F(HangGuardTest, WorkHasTheTimeOfTheLargestThatIsUnderWay) {
   std::optional<HangGuard> large(std::in_place, fake_.core, 0, kLarge);
   const HangGuard small(fake_.core, 0, 0);

@@ -1,4 +1,4 @@
-// What a stream of the host device tells of work when the device is lost.
+// How a stream of the host device reports its work when the device is lost.
 #include "server/engine/device/host/host_stream.h"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ namespace {
 
 class HostStreamTest : public ::testing::Test {
  protected:
-  // A notice, and what it was told.
+  // A notice, and its status.
   using Notice = std::pair<int, absl::StatusCode>;
 
   void Notify(int number) {
@@ -95,7 +95,7 @@ TEST_F(HostStreamTest, NoticesAfterTheLossAreToldOfItOnceAndUnderWorkThatRunsOn)
   EXPECT_EQ(AwaitTold(0), Numbered(0, 3 * kEach, absl::StatusCode::kUnavailable));
 }
 
-// Of a thread of this process; nullopt where none has the name.
+// The niceness of a thread of this process; nullopt if none has the name.
 std::optional<int> NicenessOf(const std::string& thread_name) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string name;

@@ -327,7 +327,7 @@ class Busy final : public Runnable {
   StreamLease lease_;
 };
 
-// What the first device was asked for is given back before the next is asked.
+// The reservations on the first device are returned before the next is tried.
 TEST_F(JobAdmissionTest, AJobThatTheFirstDeviceHasNoRoomForGoesToTheNext) {
   const auto busy = std::make_shared<Busy>();
   ASSERT_TRUE(fake_.core.schedulers[1]->Submit(busy, {}).ok());

@@ -1,5 +1,5 @@
-// A deadline that passes in any step of a job, or of a transfer, gives back at once what the
-// device does not work on, and the rest when the device has ended that.
+// A deadline may pass in any step of a job or a transfer. Everything that the device does not work
+// on comes back at once, the rest when the device is done.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ class JobDeadlineTest : public ::testing::Test {
     device.downloads().EndAll();  // of results
   }
   uint64_t memory() { return fake_.device().memory().used(); }
-  // What a test has to name if it is still held once the deadline has passed.
+  // The holdings that a test expects to be held once the deadline has passed.
   struct Held {
     uint64_t memory = 0;
     size_t upload_blocks = 0;
@@ -185,7 +185,8 @@ TEST_F(JobDeadlineTest, WhileTheKernelRuns) {
   ExpectNothingHeld();
 }
 
-// What runs on for nobody is still its caller's: none has all streams by short deadlines.
+// Work that runs on for nobody still counts for its caller: nobody gets all streams by short
+// deadlines.
 TEST_F(JobDeadlineTest, WhileTheKernelRunsOnTheJobCountsAgainstItsCaller) {
   CallerQuota quota;
   quota.caller = "alice";
@@ -276,7 +277,7 @@ TEST_F(JobDeadlineTest, WhileAMatrixIsGenerated) {
   ExpectNothingHeld();
 }
 
-// Keeps what it gets.
+// Keeps all pieces.
 class KeepingListener final : public DownloadListener {
  public:
   void OnBytes(ResultPiece piece) override { pieces.push_back(std::move(piece)); }

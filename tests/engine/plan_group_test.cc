@@ -61,12 +61,12 @@ class GroupOrders : public ::testing::TestWithParam<int> {
     const auto shape_a = Stacked(group, order, &Matrices::a);
     const auto shape_b = Stacked(group, order, &Matrices::b);
     const auto shape_d = Stacked(group, order, &Matrices::d);
-    // What does not stack at all: any matrix.
+    // Any matrix that does not stack.
     shapes_[Role::kA] = shape_a.value_or(MatricesOf(order, group[0]).a);
     shapes_[Role::kB] = shape_b.value_or(MatricesOf(order, group[0]).b);
     const Shape result = shape_d.value_or(MatricesOf(order, group[0]).d);
     shapes_[Role::kC] = result;
-    // Of products side by side the bias is a row, else there is a row for each.
+    // Products side by side share a row of the bias; else there is a row for each.
     const bool one_n =
         !by_n() && std::all_of(group.begin(), group.end(),
                                [&](const ProductSize& size) { return size.n == group[0].n; });
@@ -92,7 +92,7 @@ class GroupOrders : public ::testing::TestWithParam<int> {
     c_ = Fill(result, 3);
     bias_ = Fill(*shapes_[Role::kBias], 4);
     d_ = Fill(result, -1000);
-    // A copy: what the problem refers to is the plan's.
+    // A copy: the problem refers to the plan's memory.
     const Plan copy = *plan;
     const gemm::Operands operands =
         BindOperands(copy, {a_.memory(), b_.memory(), c_.memory(), bias_.memory()}, d_.memory());
@@ -106,7 +106,7 @@ class GroupOrders : public ::testing::TestWithParam<int> {
     return absl::OkStatus();
   }
 
-  // That each product has read and written its own part.
+  // Expects that each product has read and written its own part.
   void ExpectProducts(const std::vector<ProductSize>& group) {
     const PlanOrder order = PlanOrder::Of(GetParam());
     const bool one_n = bias_.shape.rows == static_cast<int64_t>(group.size());

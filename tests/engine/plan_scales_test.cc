@@ -1,4 +1,4 @@
-// Block scales in a plan: that each element meets its own, and what is refused.
+// Block scales in a plan: each element meets its own, and wrong ones are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

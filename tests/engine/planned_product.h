@@ -27,7 +27,7 @@ inline Stored Fill(const Shape& shape, int first) {
   return stored;
 }
 
-// What a kernel does: everything is row-major here.
+// The product as a kernel computes it: everything is row-major here.
 inline void Multiply(const gemm::Problem& p, const gemm::Operands& o) {
   const auto* a = static_cast<const float*>(o.a);
   const auto* b = static_cast<const float*>(o.b);

@@ -249,7 +249,7 @@ TEST_F(QuickSharesTest, QuickCallersAmongThemselves) {
   ExpectFairAfter(absl::Seconds(1));
 }
 
-// Who has no job that waits has its debt all the same.
+// A flow without a waiting job keeps its debt.
 TEST_F(QuickSharesTest, FewJobsAtATimeGetNoMoreThanTheirShare) {
   for (const int outstanding : {1, 2, 3}) {
     const std::string caller = absl::StrCat("quick", outstanding);
@@ -277,8 +277,8 @@ TEST_F(QuickSharesTest, JobsThatTakeTwentyTimesAsLongAsTheirEstimate) {
   EXPECT_LE(absl::FDivDuration(device_time_["quick1"], due), 1.05);
 }
 
-// What quick streams are for: whoever takes less than its share does not wait, whatever the others
-// have sent.
+// The purpose of quick streams: a flow that takes less than its share does not wait, whatever the
+// others have sent.
 TEST_F(QuickSharesTest, ASmallCallersJobsBeginAtOnceBesideHugeBacklogs) {
   Begin({Large("l1", 50), Large("l2", 49, absl::Seconds(10))});
   const StreamClaim small = Claim("small", kSmallTime, 1, kQuickBand);

@@ -1,4 +1,4 @@
-// Listeners that remember what they were told, for tests.
+// Listeners that record their calls, for tests.
 #pragma once
 
 #include <algorithm>

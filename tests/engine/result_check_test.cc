@@ -1,4 +1,4 @@
-// Checked products: what the engine makes of right, unlikely and wrong ones.
+// Checked products: right, unlikely and wrong ones.
 #include "server/engine/job/result_check.h"
 
 #include <gmock/gmock.h>
@@ -13,9 +13,9 @@
 
 #include "gemm/catalogue.h"
 #include "server/base/clock.h"
-#include "server/engine/policy/cost_model.h"
 #include "server/engine/core/device_losses.h"
 #include "server/engine/job/job_impl.h"
+#include "server/engine/policy/cost_model.h"
 #include "tests/engine/fake_core.h"
 #include "tests/engine/recorder.h"
 #include "tests/engine/spoiling_device.h"
@@ -222,7 +222,7 @@ TEST_F(ResultCheckTest, EverythingIsGivenBack) {
     wrong_[kFirst] = kWrong;
     if (lost) wrong_[kSecond] = kWrong;
     EXPECT_EQ(Run(Product()).ok(), !lost);
-    // The completion thread lets go of the stream right after the job's end.
+    // The completion thread releases the stream right after the job's end.
     fake_->core.admission->WaitIdle(absl::InfiniteFuture());
     EXPECT_EQ(fake_->core.devices[0]->memory().used(), 0u);
     EXPECT_EQ(fake_->core.admission->admitted_bytes().used, 0);
@@ -242,7 +242,7 @@ TEST_F(ResultCheckTest, WithAnActivationTheAccumulatorsAreChecked) {
     EXPECT_EQ(result->report.check.result, CheckResult::kPassed);
     EXPECT_TRUE(result->report.check.before_activation);
     EXPECT_EQ(ResultAt(0), activation == gemm::Activation::kLeakyRelu ? -kRight / 2 : 0);
-    // What a relu would hide is seen.
+    // An error that a relu would hide is found.
     wrong_[kFirst] = kWrong;
     result = Run(spec);
     ASSERT_TRUE(result.ok()) << result.status();

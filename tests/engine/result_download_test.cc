@@ -48,7 +48,7 @@ class ResultDownloadTest : public ::testing::Test {
     inside_ = false;
   }
   void LetGo(size_t piece) { pieces_[piece].owner.reset(); }
-  // All copies end, and all pieces are let go, until nothing is left.
+  // All copies end, and all pieces are released, until nothing is left.
   void RunToEnd() {
     for (size_t next = 0; next < pieces_.size() || device_.downloads().waiting() > 0;) {
       device_.downloads().EndAll();
@@ -306,7 +306,7 @@ TEST_F(ResultDownloadTest, AStagedRangeIsOnePieceOfTheCallersBlock) {
   ExpectNothingHeld();
 }
 
-// Who hands a piece over: the device's thread, here the test's, or the answers.
+// The thread that hands a piece over: the device's, here the test's, or one of the answers.
 class ResultDownloadThread : public ::testing::Test {
  protected:
   // The thread that gets a piece of so many bytes.
@@ -342,7 +342,8 @@ TEST_F(ResultDownloadThread, LargePiecesAreTheAnswers) {
   EXPECT_NE(ThreadOf(kSmallBytes + 1, /*busy=*/false), here_);
 }
 
-// A thread that stayed awake for the next piece would take what the bytes of this one need.
+// A thread that stayed awake for the next piece would take the core that the bytes of this one
+// need.
 TEST(ResultDownloadPieces, AreNotWaitedForAwake) {
   constexpr uint64_t kPiece = 2 * kSmallBytes;
   FakeDevice device({.memory_bytes = 2 * kPiece, .block_bytes = kPiece, .blocks = 16});

@@ -1,5 +1,5 @@
-// Whose turn it is on the streams of a device, and what is refused for its deadline: on a
-// clock that moves as the jobs take time.
+// Turns on the streams of a device, and refusals for deadlines, on a clock that moves as the jobs
+// take time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_F(FairnessTest, BesideHugeBatchesSmallProductsWaitForOneAndThenGetAsMuchTim
   EXPECT_EQ(TakeBegun(), std::vector<std::string>{"batches"});
 }
 
-// The first estimates of a kernel may be far off: what was paid too much comes back.
+// The first estimates of a kernel may be far off: overpayment comes back.
 TEST_F(FairnessTest, SharesHoldThoughTheEstimatesOfOneAreThirtyTimesTooLong) {
   const auto submit = [&](const std::string& caller, absl::Duration estimate) {
     ASSERT_TRUE(Submit(Claim(caller, estimate), kLargeTime).ok());
@@ -86,7 +86,7 @@ TEST_F(FourStreamsTest, WhoComesAfterDearJobsOfAnotherDoesNotWaitForAllThatWasPa
   TakeBegun();
   for (int i = 0; i < 40; ++i) RunOne();
   const std::vector<std::string> begun = TakeBegun();
-  // What is kept, 100 ms, is eight of these jobs.
+  // The 100 ms that are kept are eight of these jobs.
   EXPECT_GE(std::count(begun.begin(), begun.end(), "late"), 20 - 8);
 }
 
@@ -148,7 +148,7 @@ class DeadlineTest : public FairnessTest {
     claim.deadline = SteadyNow() + left;
     return claim;
   }
-  // What both ways to ask say.
+  // The answer of both ways to ask.
   absl::Status Refusal(const StreamClaim& claim) {
     const absl::Status status = scheduler_.CheckWait(claim);
     EXPECT_EQ(Submit(claim), status);

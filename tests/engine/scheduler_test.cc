@@ -102,7 +102,7 @@ TEST_F(QueuePaceTest, FollowsALoadThatChanges) {
   EXPECT_GT(pace_.TimeFor(kCost), absl::Milliseconds(99));
 }
 
-// Writes down what it is asked, and keeps its stream until it is told.
+// Records its calls, and keeps its stream until the test releases it.
 class TestJob final : public Runnable {
  public:
   TestJob(std::string name, std::vector<std::string>& events)
@@ -328,7 +328,7 @@ TEST_F(SchedulerTest, ManyJobsThatEndAtOnceDoNotNest) {
   EXPECT_EQ(scheduler.streams().used, 0);
 }
 
-// Of the last to come, two may always wait: as many as there are streams.
+// Two of the last to come may always wait: as many as there are streams.
 class SchedulerWaitTest : public SchedulerTest {
  protected:
   // Makes the queue's pace one job every `time`, with both streams taken and none waiting.

@@ -14,7 +14,7 @@
 
 namespace gemmd {
 
-// What element (0, 0) of the product of a kernel becomes; nullopt leaves it.
+// The new value of element (0, 0) of a kernel's product; nullopt leaves it.
 using Spoil = std::function<std::optional<double>(absl::string_view kernel)>;
 
 class SpoilingStream final : public Stream {

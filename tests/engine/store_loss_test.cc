@@ -1,4 +1,5 @@
-// The store when a device is lost: what moves to its replica, and what is named as lost.
+// The store when a device is lost: some matrices move to their replicas, the others are named as
+// lost.
 #include <gmock/gmock.h>
 
 #include "tests/engine/store_fixture.h"
@@ -163,7 +164,7 @@ TEST_F(StoreLossTest, AMovedMatrixGivesEverythingBackWhenItIsDeleted) {
   EXPECT_EQ(store_.replica_stats(0).bytes + store_.replica_stats(1).bytes, 0);
 }
 
-// Of a matrix on device 0 with replicas on 1 and 2, one of which takes its place.
+// A matrix on device 0 with replicas on 1 and 2, one of which takes its place.
 class StoreMoveTest : public StoreLossTest {
  protected:
   void LoseFirst() {

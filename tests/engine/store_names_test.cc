@@ -1,4 +1,4 @@
-// Names that pass from one matrix to the next, versions, and what a key may ask for.
+// Names that pass from one matrix to the next, versions, and the parts of a key.
 #include <gmock/gmock.h>
 
 #include <memory>

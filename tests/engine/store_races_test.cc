@@ -29,7 +29,7 @@ class StoreRaceTest : public StoreTest {
     if (!room.ok()) return room.status();
     return roomy_.Add(*std::move(room), memory_).status();
   }
-  // That of the name; 0 for none.
+  // The version of the name; 0 for none.
   uint64_t Version() {
     const absl::StatusOr<MatrixPin> pin = roomy_.Pin({.name = "x"});
     return pin.ok() ? roomy_.Record(*pin).version : 0;

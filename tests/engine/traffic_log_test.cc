@@ -1,4 +1,4 @@
-// The log of what is worth tuning: what it adds up, and what it lets go.
+// The log of products that are worth tuning: its sums, and the entries that it drops.
 #include "server/engine/core/traffic_log.h"
 
 #include <gmock/gmock.h>

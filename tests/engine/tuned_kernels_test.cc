@@ -220,7 +220,7 @@ TEST(PickKernel, WithoutATableTheRankDecides) {
 
 using TunedCudaKernels = gemm::testing::CudaKernels;
 
-// What a launch parameter means may depend on all of these.
+// The meaning of a launch parameter may depend on all of these.
 TEST_F(TunedCudaKernels, ParametersAreThoseOfTheVeryProductAlone) {
   const gemm::Types f16{DType::kF16, DType::kF16, DType::kF16, Compute::kF32};
   const gemm::DeviceCaps h200{gemm::Target::kCuda, 90};

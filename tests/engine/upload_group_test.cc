@@ -230,7 +230,7 @@ TEST_F(UploadGroupTest, TakesItsPlaceInTheStoreWhenItBegins) {
   EXPECT_EQ(Refusal(large, {0, 32000}).code(), absl::StatusCode::kResourceExhausted);
 }
 
-// Of two devices.
+// Uploads to one of two devices.
 class UploadDeviceTest : public UploadGroupTest {
  protected:
   UploadDeviceTest() : two_(FakeCore::DefaultOptions(), 2) {}

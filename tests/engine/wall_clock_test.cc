@@ -60,7 +60,7 @@ TEST_F(WallClockTest, AStepForwardEndsNothingEarly) {
   usleep(50'000);
   EXPECT_TRUE(IsThere("hour"));
   EXPECT_EQ(engine_->Stats().jobs.used, 1) << "the deadline is an hour away";
-  // What people read goes with the wall.
+  // Times for people follow the wall clock.
   const auto listed = engine_->ListMatrices({.name_prefix = "hour"});
   ASSERT_TRUE(listed->matrices[0].expires.has_value());
   EXPECT_GT(*listed->matrices[0].expires, absl::Now() + absl::Minutes(55));

@@ -1,4 +1,4 @@
-// What a kernel reads and writes in staging memory, and what is copied: the device refuses copies.
+// Kernels that read and write staging memory, and jobs that are copied. The device refuses copies.
 #include <gmock/gmock.h>
 
 #include <string>
