@@ -56,7 +56,7 @@ inputs_of() {
   case "$1" in
     install) echo CMakeLists.txt '*/CMakeLists.txt' cmake kernels/include tests/install ;;
     inference) echo proto/inference server/rpc server/engine/job tests/inference ;;
-    attacks) echo server/identity server/listening server/net server/rpc tests/attacks deploy/envoy ;;
+    attacks) echo server/floods server/identity server/listening server/net server/rpc tests/attacks deploy/envoy ;;
     fuzz) echo tests/fuzz ;;
     package) echo CMakeLists.txt cmake deploy/debian deploy/systemd scripts/bundle.sh scripts/manual.py \
       scripts/package.sh scripts/sbom.py tests/deploy/package_test.sh ;;
@@ -64,8 +64,8 @@ inputs_of() {
       scripts/install-cuda.sh scripts/install-deps.sh ;;
   esac
 }
-# Not part of CI, but of a release check: each takes half an hour.
-RELEASE_STAGES="gpu-image plain"
+# Not part of CI, but of a release check: each has a build of its own.
+RELEASE_STAGES="package gpu-image plain"
 RELEASE_CHECK="docs/results/release-check.md"
 # Folders of tests/ that the sanitizers run.
 SANITIZED="base engine identity rpc"
