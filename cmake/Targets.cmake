@@ -1,6 +1,5 @@
 # gemmd_library(name SOURCES ... DEPS ... [HEADERS ...] [NAMESPACE namespace] [PCH])
-#   A library gemmd::name; includes are relative to the repository root. Static, unless
-#   BUILD_SHARED_LIBS says otherwise.
+#   A static library gemmd::name; includes are relative to the repository root.
 #   HEADERS are its public ones, below include/. They are installed with the library.
 #   PCH if most of its files read the headers of gRPC or the contract.
 #   Our flags and the repository's root are for this build, not for users of an
@@ -10,7 +9,7 @@ function(gemmd_library name)
   if(NOT ARG_NAMESPACE)
     set(ARG_NAMESPACE gemmd)
   endif()
-  add_library(gemmd_${name} ${ARG_SOURCES})
+  add_library(gemmd_${name} STATIC ${ARG_SOURCES})
   add_library(${ARG_NAMESPACE}::${name} ALIAS gemmd_${name})
   set_target_properties(gemmd_${name} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(gemmd_${name} PUBLIC cxx_std_20)
