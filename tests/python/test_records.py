@@ -1,6 +1,7 @@
 """What the server says of itself, `python -m gemmd`, and progress."""
 
 import sys
+import types
 
 import gemmd
 import numpy as np
@@ -129,18 +130,21 @@ def test_progress_is_shown_after_a_second(monkeypatch):
         def close(self):
             shown.append("closed")
 
-    import types
+    def call_that_shows(progress):
+        options = types.SimpleNamespace(progress=progress)
+        connection = types.SimpleNamespace(options=options)
+        return types.SimpleNamespace(connection=connection, moved=lambda: None)
 
     monkeypatch.setitem(sys.modules, "tqdm.auto", types.SimpleNamespace(tqdm=Bar))
     now = [0.0]
     monkeypatch.setattr("gemmd.progress.time.monotonic", lambda: now[0])
-    with Meter("put", 30, True) as meter:
+    with Meter(call_that_shows(True), "put", 30) as meter:
         meter.add(10)
         assert not shown
         now[0] = 1.5
         meter.add(10)
         meter.add(10)
     assert shown == [20, 10, "closed"]
-    with Meter("put", 30, False) as meter:
+    with Meter(call_that_shows(False), "put", 30) as meter:
         meter.add(30)
     assert len(shown) == 3
