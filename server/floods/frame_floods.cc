@@ -34,7 +34,7 @@ void FrameFloods::Account::Add(const GivenSockets::Traffic& now, absl::Duration 
   const int64_t rate = wanted == nullptr ? kRateOfStrangers : kRateOfKnown;
   excess -= static_cast<int64_t>(absl::ToDoubleSeconds(passed) * static_cast<double>(rate));
   excess = std::max<int64_t>(excess, 0);
-  if (excess == 0) begun = -1;
+  if (excess == 0) begun = calls;
   received = now.received;
   sent = now.sent;
   read = read_now;
@@ -45,10 +45,10 @@ bool FrameFloods::Floods(const std::string& peer, Account& account) {
   int64_t most = known ? kMostOfKnown : kMostOfStrangers;
   const std::optional<TransportCalls> calls = gates_.calls(peer);
   if (!calls.has_value()) return false;
-  if (account.begun < 0) account.begun = calls->begun - calls->unfinished;
+  account.calls = calls->begun;
   // The first call of a connection is not known before its request is there.
   if (known || (calls->unfinished > 0 && gates_.first_call_waits())) {
-    most += (calls->begun - account.begun) * message_bytes_;
+    most += std::max(calls->begun - account.begun, calls->unfinished) * message_bytes_;
   }
   return account.excess > most;
 }
@@ -97,7 +97,7 @@ void FrameFloods::Look() {
     for (auto& [peer, account] : suspects) {
       const auto found = accounts_.find(peer);
       if (found == accounts_.end()) continue;
-      found->second.begun = account.begun;
+      found->second.calls = account.calls;
       found->second.closed = account.closed;
     }
   }

@@ -58,7 +58,7 @@ class FrameFloods {
   static constexpr absl::Duration kRefuseFor = absl::Seconds(10);
 
   // `message_bytes`: the longest message. As much may come of each call and not be read: it is on
-  // its way, or the call was refused or cancelled.
+  // its way, gRPC refused it, or the call was refused or cancelled.
   FrameFloods(int64_t message_bytes, Gates gates)
       : message_bytes_(message_bytes), gates_(std::move(gates)) {}
   FrameFloods(const FrameFloods&) = delete;
@@ -78,7 +78,8 @@ class FrameFloods {
     int64_t sent = 0;
     int64_t read = 0;      // by calls, of what was sent
     int64_t read_now = 0;  // since
-    int64_t begun = -1;    // calls that were over when it came to have any excess; -1: none
+    int64_t calls = 0;     // that had begun when it was last a suspect
+    int64_t begun = 0;     // of these, those that an earlier excess has used up
     int64_t excess = 0;
     bool closed = false;  // by us; gRPC may see that late
     uint64_t look = 0;    // the last that found it open, or before its first call

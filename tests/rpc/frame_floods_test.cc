@@ -83,8 +83,8 @@ TEST_F(FrameFloodsTest, ALittleASecondIsForgivenForEver) {
 
 TEST_F(FrameFloodsTest, AKnownCallersConnectionIsClosedLater) {
   const auto read = floods_.CallBegins(kPeer);
-  calls_->begun = 7;  // all over
-  Moves(FrameFloods::kMostOfKnown + FrameFloods::kRateOfKnown);
+  calls_->begun = 7;  // all over, with requests that gRPC may have refused
+  Moves(7 * kMessage + FrameFloods::kMostOfKnown + FrameFloods::kRateOfKnown);
   EXPECT_THAT(closed_, IsEmpty());
   Moves(FrameFloods::kRateOfKnown + 1);
   EXPECT_THAT(closed_, ElementsAre(kPeer));
@@ -121,6 +121,17 @@ TEST_F(FrameFloodsTest, WhatIsReadWhileALookIsUnderWayCountsOnce) {
     read->fetch_add(1 << 20);
   }
   EXPECT_THAT(closed_, IsEmpty());
+}
+
+TEST_F(FrameFloodsTest, ALiveCallMaySendOnAfterItsFirstMessageWasRead) {
+  const auto read = floods_.CallBegins(kPeer);
+  calls_ = {.begun = 1, .unfinished = 1};
+  for (int i = 0; i < 10; ++i) {
+    Moves(FrameFloods::kMostOfKnown + kMessage, 0, 1);
+    EXPECT_THAT(closed_, IsEmpty());
+    read->fetch_add(FrameFloods::kMostOfKnown + kMessage);
+    Moves(0);
+  }
 }
 
 // Such as calls that are refused, or whose deadline passes in the middle of their request.

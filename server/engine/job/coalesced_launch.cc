@@ -49,7 +49,7 @@ CoalescedLaunch::CoalescedLaunch(EngineCore& core, size_t device_index, Coalesci
                                  Plan plan, absl::Duration measured)
     : core_(&core),
       device_index_(device_index),
-      kind_(std::move(kind)),
+      kind_(kind),
       plan_(std::move(plan)),
       measured_(measured) {}
 
