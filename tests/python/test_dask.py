@@ -399,6 +399,31 @@ def test_panels_that_a_server_has_dropped_are_put_again(own_server, client):
     assert np.array_equal(product.compute(), a @ b)
 
 
+def test_the_end_of_a_lost_panel_leaves_the_one_that_is_made_again(own_server, client, monkeypatch):
+    """Their blocks have the same names, and the deletion may be late."""
+    a, b, x, y = operands(shape=(60, 60, 60), chunks=((20, 20), (20, 20)))
+    delete_from = panels._delete_from
+
+    def late(use, name):
+        time.sleep(0.3)
+        delete_from(use, name)
+
+    monkeypatch.setattr(panels, "_delete_from", late)
+    monkeypatch.setattr(tiles, "MOST_TRIES", 2)
+    ensure = panels.ensure
+    dropped = []
+
+    def drop(panel, use, there):
+        ensure(panel, use, there)
+        if not dropped:
+            dropped.append(use.client.delete(prefix="dask/"))
+
+    monkeypatch.setattr(panels, "ensure", drop)
+    product = gemmd.dask.matmul(slow_blocks(x, 0.1), slow_blocks(y, 0.1), own_server.address)
+    assert np.array_equal(product.compute(), a @ b)
+    assert sum(dropped) > 0
+
+
 def test_panels_that_a_server_has_dropped_under_threads(own_server, monkeypatch):
     """There the panels have the elements themselves."""
     a, b, x, y = operands()

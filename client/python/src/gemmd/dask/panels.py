@@ -247,8 +247,9 @@ def _start_deleter() -> None:
 def _delete() -> None:
     while True:
         ended = _ended.get()
-        # Another worker may have a copy, or the task has run again: then that one's end counts.
-        if ended.client is not None and tasks.in_memory(ended.client, ended.keys):
+        # Another worker may have a copy, or the task runs again and may have put blocks of the same
+        # names: then that one's end counts.
+        if ended.client is not None and tasks.wanted_by_any(ended.client, ended.keys):
             continue
         for one in map(servers.state, ended.place.servers):
             one.held.discard(ended.name)

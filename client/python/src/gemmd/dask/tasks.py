@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 _log = logging.getLogger("gemmd")
 #: The topic of `Client.get_events` under which every try of a tile is recorded.
 TOPIC = "gemmd"
+# States of a task whose result nobody waits for.
+_OVER = ("released", "forgotten", "erred")
 
 
 def worker() -> Any:
@@ -90,11 +92,11 @@ def _release(lost: Any, dask_scheduler: Any = None) -> None:
         dask_scheduler.transitions({lost: "released"}, stimulus_id="gemmd-panel-lost")
 
 
-def in_memory(of: Any, keys: Sequence[Any]) -> bool:
-    """Whether any worker has the result of one of these tasks. True where the scheduler does not
-    say."""
+def wanted_by_any(of: Any, keys: Sequence[Any]) -> bool:
+    """Whether the scheduler has the result of one of these tasks, or is about to have it made. True
+    where the scheduler does not say."""
     try:
-        found = of.sync(of.scheduler.who_has, keys=list(keys), callback_timeout=10)
+        states = of.sync(of.scheduler.get_task_status, keys=list(keys), callback_timeout=10)
     except Exception:  # the cluster ends: what is left expires
         return True
-    return any(map(found.get, keys))
+    return any(states.get(key) not in (None, *_OVER) for key in keys)
