@@ -13,8 +13,9 @@ constexpr const char* kDescription =
 
 Kernels of the same types and layout are compared on each shape: on the same random
 operands, in turns. The baselines are cuBLAS and the fastest of cuBLASLt's
-algorithms. Operands rotate, so that no launch finds its own in the cache. Every
-result is checked against products in double precision.)";
+algorithms. Launches take turns with up to 256 sets of operands, so that only very
+small products find theirs in the cache. Every result is checked against products in
+double precision.)";
 
 constexpr const char* kFooter = R"(
 Columns: two corners of D; the median time of the samples and half their range;

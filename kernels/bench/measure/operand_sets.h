@@ -1,5 +1,5 @@
-// The operands of the measured products. They are random, and there are enough sets that no launch
-// finds its own in the cache.
+// The operands of the measured products. They are random, and launches take turns with up to 256
+// sets. So a launch finds its own in the cache only where 256 sets fit that.
 #pragma once
 
 #include <cstddef>
