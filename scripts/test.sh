@@ -211,6 +211,7 @@ stage_docs() {
   check "every RPC, form of a product, flag, metric and alert is on the reference page" python3 tests/docs/reference_check.py || failed=1
   check "RPCs, flags and metrics have all of their places" python3 tests/docs/recipes_check.py || failed=1
   check "every error code is explained" python3 tests/docs/codes_check.py || failed=1
+  check "names that users rely on are still there" python3 tests/docs/frozen_check.py || failed=1
   check "figures beside the libraries are those of the committed rows" python3 tests/docs/baselines_check.py || failed=1
   check "each known vulnerability of gRPC is answered" python3 tests/docs/vex_check.py || failed=1
   check "links and named files are there" python3 tests/docs/links_check.py || failed=1

@@ -1,4 +1,4 @@
-// The table of kernels in docs/devices.md is that of the catalogue.
+// The table of kernels in docs/supported-devices.md is that of the catalogue.
 #include <gtest/gtest.h>
 
 #include <fstream>
