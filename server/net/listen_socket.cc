@@ -137,10 +137,6 @@ absl::StatusOr<Listening> ListenOnUnix(absl::string_view flag, const Address& ad
 
 }  // namespace
 
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) close(fd_);
-}
-
 SocketFile::SocketFile(std::string path) : path_(std::move(path)) {
   struct stat file {};
   if (lstat(path_.c_str(), &file) != 0) path_.clear();
