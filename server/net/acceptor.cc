@@ -56,6 +56,19 @@ bool IsWant(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+// Whether the other end of a Unix socket is a process of this one's user, or of root. True for
+// other sockets, whose kernel knows no user.
+bool IsOfOwnUser(int fd) {
+  int domain = AF_UNSPEC;
+  socklen_t size = sizeof(domain);
+  if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0) return false;
+  if (domain != AF_UNIX) return true;
+  ucred peer{};
+  size = sizeof(peer);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         (peer.uid == geteuid() || peer.uid == 0);
+}
+
 }  // namespace
 
 Acceptor::Acceptor(std::vector<int> fds, AcceptorLimits limits)
@@ -184,7 +197,10 @@ bool Acceptor::HasRoomForHandshake() {
 }
 
 bool Acceptor::MayBeServed(int fd) {
-  if (may_serve_ == nullptr || may_serve_(PeerName(fd))) return true;
+  if ((may_serve_ == nullptr || may_serve_(PeerName(fd))) &&
+      (!limits_.own_user || IsOfOwnUser(fd))) {
+    return true;
+  }
   MutexLock lock(mutex_);
   ++stats_.refused_peers;
   return false;

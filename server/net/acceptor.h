@@ -44,6 +44,8 @@ struct AcceptorLimits {
   // Where there is no room, connections end that are older than this and that nobody has proven.
   // 0: none does.
   absl::Duration proof;
+  // Unix sockets serve the user of this process alone, and root.
+  bool own_user = false;
 };
 
 // Accepts connections from Start to Stop, on its own thread. After an error of one
