@@ -177,8 +177,8 @@ class ServerImpl final : public Server {
         .on_call = [this](const std::string& peer) { return frame_floods_->CallBegins(peer); }});
     watch_ = std::make_unique<WaitWatch>(*context_);
     service_ = std::make_unique<GemmService>(*context_);
-    inference_ =
-        std::make_unique<InferenceService>(*context_, [this] { return readiness_.Get().ok(); });
+    inference_ = std::make_unique<InferenceService>(
+        *context_, [this] { return readiness_.Get().ok(); }, options.client_shared_memory);
     return Listen(options);
   }
 
@@ -316,7 +316,8 @@ class ServerImpl final : public Server {
             .handshakes = identity_->has_tls() ? options.connections.handshakes : 0,
             // gRPC lets each live up to a tenth longer.
             .age = options.rpc.max_connection_age * 1.1,
-            .proof = options.connections.proof};
+            .proof = options.connections.proof,
+            .own_user = options.client_shared_memory};
   }
 
   absl::Status Listen(const ServerOptions& options) {
@@ -325,6 +326,14 @@ class ServerImpl final : public Server {
       return absl::InvalidArgumentError(absl::StrCat("--address: '", options.address,
                                                      "': ", addresses.status().message(),
                                                      "; allowed: ", kAddressForm));
+    }
+    if (options.client_shared_memory &&
+        std::none_of(addresses->begin(), addresses->end(),
+                     [](const Address& one) { return one.is_unix(); })) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--client-shared-memory: 'on'; allowed: off, unless --address has a unix: "
+                       "address, which '",
+                       options.address, "' has not"));
     }
     const absl::StatusOr<int> max_connections = MaxConnections(options.max_connections);
     if (!max_connections.ok()) return max_connections.status();

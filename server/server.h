@@ -39,6 +39,9 @@ struct ServerOptions {
   // most kMostConnections.
   int max_connections = 0;
   ConnectionLimits connections;
+  // Clients of a Unix socket may give tensors in shared memory
+  // (rpc/inference/shared_memory.h).
+  bool client_shared_memory = false;
   // The number of CPUs that gRPC's threads share. 0: all.
   int rpc_cpus = 10;
 };

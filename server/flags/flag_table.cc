@@ -41,6 +41,12 @@ void AddListening(std::vector<FlagRow>& rows) {
             "callers, or with --insecure."},
            "ADDRESS", kAddressForm, GEMMD_FIELD(server.address),
            [](absl::string_view text) { return ParseAddresses(text).status(); }));
+  rows.push_back(Choice<bool>(
+      {"client-shared-memory", group,
+       "Whether clients of the Open Inference Protocol on a Unix socket may register files of "
+       "/dev/shm that belong to the server's user, for their tensors. Then Unix sockets serve that "
+       "user alone, and root."},
+      {{"off", false}, {"on", true}}, GEMMD_FIELD(server.client_shared_memory)));
   rows.push_back(
       Text({"metrics-address", group,
             "Where /metrics, /readyz and /livez are served over HTTP. Empty: not served. To other "

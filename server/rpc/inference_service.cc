@@ -32,22 +32,23 @@ Reactor* AnswerEmpty(ServiceContext& context, CallContext* call, const Request* 
   return AnswerQuery(context, call, request, [](const Caller&) { return absl::OkStatus(); });
 }
 
+absl::Status NoRegion(const std::string& name) {
+  return absl::NotFoundError(
+      absl::StrCat("name: no region ", gemm::Quoted(name), " is registered"));
+}
+
 // The same to a question for a region: there is none.
 template <typename Request>
 Reactor* AnswerNoRegion(ServiceContext& context, CallContext* call, const Request* request) {
   return AnswerQuery(context, call, request, [request](const Caller&) {
-    if (request->name().empty()) return absl::OkStatus();
-    return absl::NotFoundError(
-        absl::StrCat("name: no region ", gemm::Quoted(request->name()), " is registered"));
+    return request->name().empty() ? absl::OkStatus() : NoRegion(request->name());
   });
 }
 
 template <typename Request>
-Reactor* RefuseSharedMemory(ServiceContext& context, CallContext* call, const Request* request) {
+Reactor* RefuseGpuMemory(ServiceContext& context, CallContext* call, const Request* request) {
   return AnswerQuery(context, call, request, [](const Caller&) {
-    return absl::UnimplementedError(
-        "this server takes and gives tensors in messages alone: "
-        "register no shared memory");
+    return absl::UnimplementedError("this server takes and gives no tensors in memory of a GPU");
   });
 }
 
@@ -128,6 +129,7 @@ grpc::ServerUnaryReactor* InferenceService::ServerMetadata(CallContext* call,
     response->add_extensions("model_repository");
     response->add_extensions("parameters");
     response->add_extensions("statistics");
+    if (memory_.enabled()) response->add_extensions("system_shared_memory");
     return absl::OkStatus();
   });
 }
@@ -173,30 +175,60 @@ grpc::ServerUnaryReactor* InferenceService::RepositoryIndex(
 grpc::ServerUnaryReactor* InferenceService::ModelInfer(CallContext* call,
                                                        const grpc::ByteBuffer* request,
                                                        grpc::ByteBuffer* response) {
-  return ModelInferCall::Begin(context(), counters_, call, request, response);
+  return ModelInferCall::Begin(context(), counters_, memory_, call, request, response);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* InferenceService::ModelStreamInfer(
     CallContext* call) {
-  return ModelStreamInferCall::Begin(context(), counters_, call);
+  return ModelStreamInferCall::Begin(context(), counters_, memory_, call);
 }
 
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryStatus(
     CallContext* call, const pb::SystemSharedMemoryStatusRequest* request,
-    pb::SystemSharedMemoryStatusResponse* /*response*/) {
-  return AnswerNoRegion(context(), call, request);
+    pb::SystemSharedMemoryStatusResponse* response) {
+  return AnswerQuery(context(), call, request, [=, this](const Caller& caller) -> absl::Status {
+    const absl::StatusOr<std::string> owner = memory_.OwnerOf(caller.name, call->peer());
+    const auto regions = owner.ok() ? memory_.List(*owner) : decltype(memory_.List(""))();
+    for (const auto& [name, region] : regions) {
+      if (!request->name().empty() && request->name() != name) continue;
+      auto& status = (*response->mutable_regions())[name];
+      status.set_name(name);
+      status.set_key(region.key);
+      status.set_offset(region.offset);
+      status.set_byte_size(region.bytes);
+    }
+    if (request->name().empty() || response->regions_size() > 0) {
+      return CheckMessageBytes("regions", response->ByteSizeLong(), context().limits);
+    }
+    return NoRegion(request->name());
+  });
 }
 
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryRegister(
     CallContext* call, const pb::SystemSharedMemoryRegisterRequest* request,
     pb::SystemSharedMemoryRegisterResponse* /*response*/) {
-  return RefuseSharedMemory(context(), call, request);
+  return AnswerQuery(context(), call, request, [=, this](const Caller& caller) -> absl::Status {
+    const absl::StatusOr<std::string> owner = memory_.OwnerOf(caller.name, call->peer());
+    if (!owner.ok()) return owner.status();
+    return memory_.Register(
+        *owner, request->name(),
+        {.key = request->key(), .offset = request->offset(), .bytes = request->byte_size()});
+  });
 }
 
 grpc::ServerUnaryReactor* InferenceService::SystemSharedMemoryUnregister(
     CallContext* call, const pb::SystemSharedMemoryUnregisterRequest* request,
     pb::SystemSharedMemoryUnregisterResponse* /*response*/) {
-  return AnswerEmpty(context(), call, request);
+  return AnswerQuery(context(), call, request, [=, this](const Caller& caller) {
+    const absl::StatusOr<std::string> owner = memory_.OwnerOf(caller.name, call->peer());
+    if (!owner.ok()) return absl::OkStatus();  // it has no regions
+    if (request->name().empty()) {
+      memory_.UnregisterAll(*owner);
+    } else {
+      memory_.Unregister(*owner, request->name());
+    }
+    return absl::OkStatus();
+  });
 }
 
 grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryStatus(
@@ -208,7 +240,7 @@ grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryStatus(
 grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryRegister(
     CallContext* call, const pb::CudaSharedMemoryRegisterRequest* request,
     pb::CudaSharedMemoryRegisterResponse* /*response*/) {
-  return RefuseSharedMemory(context(), call, request);
+  return RefuseGpuMemory(context(), call, request);
 }
 
 grpc::ServerUnaryReactor* InferenceService::CudaSharedMemoryUnregister(

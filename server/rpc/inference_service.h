@@ -10,6 +10,7 @@
 #include "server/rpc/context/method.h"
 #include "server/rpc/context/service_context.h"
 #include "server/rpc/inference/model_counters.h"
+#include "server/rpc/inference/shared_memory.h"
 
 namespace gemmd {
 
@@ -37,8 +38,9 @@ class InferenceService final : public InferenceServiceMethods {
   }
 
   // `ready`: whether the server is to get calls. From any thread; must be quick.
-  InferenceService(ServiceContext& context, std::function<bool()> ready)
-      : context_(context), ready_(std::move(ready)) {
+  // `shared_memory`: --client-shared-memory.
+  InferenceService(ServiceContext& context, std::function<bool()> ready, bool shared_memory)
+      : context_(context), ready_(std::move(ready)), memory_(shared_memory) {
     made_.fetch_add(1);
   }
 
@@ -93,6 +95,9 @@ class InferenceService final : public InferenceServiceMethods {
       const inference::CudaSharedMemoryUnregisterRequest* request,
       inference::CudaSharedMemoryUnregisterResponse* response) override;
 
+  // Of shared memory that clients have registered.
+  size_t regions() const { return memory_.count(); }
+
  private:
   // As of GemmService.
   ServiceContext& context() const {
@@ -103,6 +108,7 @@ class InferenceService final : public InferenceServiceMethods {
   ServiceContext& context_;
   const std::function<bool()> ready_;
   ModelCounters counters_;
+  SharedMemory memory_;
   static inline std::atomic<int> made_{0};
 };
 

@@ -278,6 +278,14 @@ INFER = {
     "nothing": infer("matmul", {}),
     "output": infer("matmul", F32_INPUTS, outputs=[oip.ModelInferRequest.InferRequestedOutputTensor(name="D")]),
 }  # fmt: skip
+# "r" is a region of 4 KiB that the program has registered.
+for name, offset, size in (("region", 0, 24), ("region_end", 4073, 24), ("region_overflow", 2**63 - 1, 2**63 - 1)):
+    INFER[name] = infer("matmul", F32_INPUTS, raw=False,
+                        outputs=[oip.ModelInferRequest.InferRequestedOutputTensor(name="D")])  # fmt: skip
+    for tensor in (*INFER[name].inputs, *INFER[name].outputs):
+        for key, value in parameters(shared_memory_region="r", shared_memory_offset=offset,
+                                     shared_memory_byte_size=size).items():  # fmt: skip
+            tensor.parameters[key].CopyFrom(value)
 for tensor in INFER["contents"].inputs:
     tensor.contents.fp32_contents.extend([0.5] * 6)
 

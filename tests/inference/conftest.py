@@ -26,8 +26,8 @@ def free_port():
 
 
 class Server:
-    def __init__(self, *flags):
-        self.address = f"127.0.0.1:{free_port()}"
+    def __init__(self, *flags, address=None):
+        self.address = address or f"127.0.0.1:{free_port()}"
         self.metrics = f"127.0.0.1:{free_port()}"
         self.process = subprocess.Popen(
             [SERVER, "--devices=host", f"--address={self.address}", f"--metrics-address={self.metrics}",
@@ -75,6 +75,15 @@ def server():
 def client(server):
     with grpcclient.InferenceServerClient(server.address) as connected:
         yield connected
+
+
+@pytest.fixture(scope="session")
+def near(tmp_path_factory):
+    """A server on a Unix socket that takes tensors in shared memory."""
+    socket_file = tmp_path_factory.mktemp("near") / "gemmd.sock"
+    running = Server("--client-shared-memory=on", address=f"unix:{socket_file}")
+    yield running
+    running.kill()
 
 
 @pytest.fixture

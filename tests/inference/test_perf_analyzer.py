@@ -73,3 +73,11 @@ def test_it_measures(server, w, tmp_path, options):
     assert float(row["Server Compute Infer"]) > 0
     assert after.success.count - before.success.count >= 20
     assert after.fail.count == before.fail.count
+
+
+def test_it_measures_with_shared_memory(near, tmp_path):
+    row = analyze(near, tmp_path / "report.csv", "-m", "matmul", "--shape", "A:256,256", "--shape",
+                  "B:256,256", "--shared-memory", "system", "--output-shared-memory-size", "262144")  # fmt: skip
+    assert float(row["Inferences/Second"]) > 0
+    with grpcclient.InferenceServerClient(near.address) as client:
+        assert len(client.get_system_shared_memory_status().regions) == 0

@@ -223,7 +223,7 @@ def test_no_shared_memory(client):
     client.unregister_cuda_shared_memory()
     assert len(client.get_system_shared_memory_status().regions) == 0
     assert len(client.get_cuda_shared_memory_status().regions) == 0
-    with pytest.raises(InferenceServerException, match="register no shared memory"):
+    with pytest.raises(InferenceServerException, match="--client-shared-memory"):
         client.register_system_shared_memory("region", "/key", 64)
 
 

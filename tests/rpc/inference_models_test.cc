@@ -108,7 +108,7 @@ TEST_F(InferenceTest, NoSharedMemoryIsRegistered) {
   EXPECT_EQ(Ask(&Stub::CudaSharedMemoryStatus, {}, cuda_status), StatusCode::OK);
   pb::SystemSharedMemoryRegisterResponse registered;
   EXPECT_EQ(Ask(&Stub::SystemSharedMemoryRegister, {}, registered), StatusCode::UNIMPLEMENTED);
-  EXPECT_THAT(message_, HasSubstr("register no shared memory"));
+  EXPECT_THAT(message_, HasSubstr("its flag --client-shared-memory"));
 }
 
 }  // namespace

@@ -53,10 +53,14 @@ absl::Status UnaryProductCall::Start(size_t request_bytes) {
     if (!stopped_.ok()) cancelled = WhyEnded();
   }
   if (!cancelled.ok()) (*job)->Cancel(std::move(cancelled));
-  for (auto& [role, data] : product->inline_data) {
-    (*job)->Append(role, 0, std::move(data), []() {});
-  }
+  SendOperands(*job, *product);
   return absl::OkStatus();
+}
+
+void UnaryProductCall::SendOperands(const std::shared_ptr<Job>& job, ProductRequest& product) {
+  for (auto& [role, data] : product.inline_data) {
+    job->Append(role, 0, std::move(data), []() {});
+  }
 }
 
 absl::Status UnaryProductCall::CheckResult(const Shape& result) {

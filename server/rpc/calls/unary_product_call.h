@@ -42,6 +42,10 @@ class UnaryProductCall : public UnaryCall, public JobListener {
   virtual absl::string_view result_field() const = 0;
   // The engine has the product's operands, and will run it.
   virtual void OnAdmitted() {}
+  // Sends the elements of the operands that the request has.
+  virtual void SendOperands(const std::shared_ptr<Job>& job, ProductRequest& product);
+  // Whether a result of this shape can be answered.
+  virtual absl::Status CheckResult(const Shape& result);
   // The job has ended, or was refused, and the call is about to end. Fills in the rest of the
   // answer.
   virtual void OnProduct(const absl::StatusOr<JobResult>& result) = 0;
@@ -53,8 +57,6 @@ class UnaryProductCall : public UnaryCall, public JobListener {
   void OnCancelled() override;
 
   absl::Status Start(size_t request_bytes);
-  // Whether the result fits one message.
-  absl::Status CheckResult(const Shape& result);
 
   std::shared_ptr<Job> job_ ABSL_GUARDED_BY(mutex_);  // from its start to its end
 };

@@ -1,5 +1,6 @@
 #include "server/rpc/inference/infer_request.h"
 
+#include <algorithm>
 #include <climits>
 #include <utility>
 #include <vector>
@@ -24,7 +25,9 @@ namespace v1 = gemm::v1;
 using inference::ModelInferRequest;
 using InputTensor = ModelInferRequest::InferInputTensor;
 
-constexpr char kSharedMemoryRegion[] = "shared_memory_region";
+constexpr char kRegion[] = "shared_memory_region";
+constexpr char kRegionOffset[] = "shared_memory_offset";
+constexpr char kRegionBytes[] = "shared_memory_byte_size";
 
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
@@ -92,20 +95,19 @@ class EntryCounter {
   int left_;
 };
 
-absl::Status NoSharedMemory(absl::string_view field) {
-  return absl::UnimplementedError(
-      absl::StrCat(field, ".parameters.", kSharedMemoryRegion,
-                   ": this server takes and gives tensors in messages alone"));
-}
+bool InRegion(const InputTensor& input) { return input.parameters().count(kRegion) > 0; }
 
 // Reads a request field by field.
 class InferParser {
  public:
-  InferParser(ModelInferRequest& request, const Model& model) : request_(request), model_(model) {}
+  InferParser(ModelInferRequest& request, const Model& model, SharedMemory& memory,
+              const InferCaller& from)
+      : request_(request), model_(model), memory_(memory), from_(from) {}
 
-  absl::StatusOr<v1::Product> Parse() {
+  absl::StatusOr<v1::Product> Parse(InferProduct& out) {
+    out_ = &out;
     absl::Status status = CheckContents();
-    if (status.ok()) status = CheckOutputs();
+    if (status.ok()) status = Outputs();
     if (status.ok()) status = Inputs();
     if (status.ok()) status = SetParameters(request_.parameters(), model_.kind, product_);
     if (!status.ok()) return status;
@@ -122,30 +124,54 @@ class InferParser {
     if (request_.id().size() > kMaxIdBytes) {
       return FieldError("id", absl::StrCat(request_.id().size(), " bytes; at most ", kMaxIdBytes));
     }
+    int sent = 0;
     for (const InputTensor& input : request_.inputs()) {
-      if (input.parameters().count(kSharedMemoryRegion) > 0) return NoSharedMemory("inputs");
+      if (!InRegion(input)) ++sent;
       if (input.has_contents() && request_.raw_input_contents_size() > 0) {
         return FieldError("raw_input_contents", "set beside the contents of an input; give one");
       }
+      if (input.has_contents() && InRegion(input)) {
+        return FieldError("inputs.contents", "set beside a region of shared memory; give one");
+      }
     }
     const int raw = request_.raw_input_contents_size();
-    if (raw == 0 || raw == request_.inputs_size()) return absl::OkStatus();
-    return FieldError("raw_input_contents",
-                      absl::StrCat(raw, " of them for ", request_.inputs_size(), " inputs"));
+    if (raw == 0 || raw == sent) return absl::OkStatus();
+    return FieldError(
+        "raw_input_contents",
+        absl::StrCat(raw, " of them for ", sent, " inputs",
+                     sent == request_.inputs_size() ? "" : " outside of shared memory"));
   }
 
-  absl::Status CheckOutputs() {
+  absl::Status Outputs() {
     for (const auto& asked : request_.outputs()) {
       if (asked.name() != output()) {
         return FieldError("outputs", absl::StrCat(gemm::Quoted(asked.name()),
                                                   "; the model's output is ", output()));
       }
-      if (asked.parameters().count(kSharedMemoryRegion) > 0) return NoSharedMemory("outputs");
       if (asked.parameters().count("classification") > 0) {
         return FieldError("outputs.parameters.classification", "the model's output is no class");
       }
+      if (asked.parameters().count(kRegion) == 0) continue;
+      if (out_->result != nullptr) return FieldError("outputs", "two regions for one output");
+      auto part = OpenPart(asked.parameters(), "outputs.parameters");
+      if (!part.ok()) return part.status();
+      out_->result = std::make_shared<RegionResult>(memory_, *std::move(part));
     }
     return absl::OkStatus();
+  }
+
+  // The part of a region that parameters name.
+  absl::StatusOr<std::shared_ptr<RegionPart>> OpenPart(const InferParameters& parameters,
+                                                       const std::string& field) {
+    const absl::StatusOr<std::string> owner = memory_.OwnerOf(from_.caller.name, from_.peer);
+    if (!owner.ok()) return owner.status();
+    const absl::StatusOr<std::string> name = TextOf(parameters, kRegion);
+    if (!name.ok()) return name.status();
+    const absl::StatusOr<uint64_t> offset = CountOf(parameters, kRegionOffset);
+    if (!offset.ok()) return offset.status();
+    const absl::StatusOr<uint64_t> bytes = CountOf(parameters, kRegionBytes);
+    if (!bytes.ok()) return bytes.status();
+    return memory_.Open(*owner, *name, *offset, *bytes, absl::StrCat(field, ".", kRegion));
   }
 
   absl::Status Inputs() {
@@ -184,20 +210,46 @@ class InferParser {
     if (!type.ok()) return type.status();
     absl::StatusOr<Shape> shape = ParseExtents(input, *type, field);
     if (!shape.ok()) return shape.status();
+    Fill(*shape, *operand.mutable_shape());
+    if (InRegion(input)) {
+      return Region(input, *shape, field, name == "B" ? Role::kB : Role::kA, operand);
+    }
     absl::StatusOr<std::string> data = Elements(index, *type, field);
     if (!data.ok()) return data.status();
     if (data->size() != shape->dense_bytes()) {
       return FieldError(field, absl::StrCat(data->size(), " bytes of elements; ", ToString(*shape),
                                             " takes ", shape->dense_bytes()));
     }
-    Fill(*shape, *operand.mutable_shape());
     *operand.mutable_data() = *std::move(data);
     return absl::OkStatus();
   }
 
+  absl::Status Region(const InputTensor& input, const Shape& shape, const std::string& field,
+                      Role role, v1::Operand& operand) {
+    absl::StatusOr<std::shared_ptr<RegionPart>> part =
+        OpenPart(input.parameters(), absl::StrCat(field, ".parameters"));
+    if (!part.ok()) return part.status();
+    const uint64_t bytes = shape.dense_bytes();
+    if ((*part)->bytes() != bytes) {
+      return FieldError(absl::StrCat(field, ".parameters.", kRegionBytes),
+                        absl::StrCat((*part)->bytes(), "; ", ToString(shape), " takes ", bytes));
+    }
+    if (bytes > kSmallBytes) {
+      operand.mutable_payload();
+      out_->regions.emplace_back(role, *std::move(part));
+      return absl::OkStatus();
+    }
+    std::string& data = *operand.mutable_data();
+    data.resize(bytes);
+    out_->small_region_bytes += bytes;
+    return (*part)->Read(0, absl::MakeSpan(data));
+  }
+
   absl::StatusOr<std::string> Elements(int index, gemm::DType type, const std::string& field) {
     if (request_.raw_input_contents_size() > 0) {
-      return std::move(*request_.mutable_raw_input_contents(index));
+      const auto& inputs = request_.inputs();
+      const auto before = std::count_if(inputs.begin(), inputs.begin() + index, &InRegion);
+      return std::move(*request_.mutable_raw_input_contents(index - static_cast<int>(before)));
     }
     const InputTensor& input = request_.inputs(index);
     if (input.has_contents()) {
@@ -237,6 +289,9 @@ class InferParser {
 
   ModelInferRequest& request_;
   const Model& model_;
+  SharedMemory& memory_;
+  const InferCaller& from_;
+  InferProduct* out_ = nullptr;
   v1::Product product_;
 };
 
@@ -260,22 +315,38 @@ absl::Status DecodeInfer(const grpc::ByteBuffer& bytes, ModelInferRequest& reque
       absl::StrCat("a message of ", bytes.Length(), " bytes is not a ModelInferRequest"));
 }
 
-absl::StatusOr<InferProduct> ParseInfer(ModelInferRequest& request, const Model& model,
-                                        const Caller& caller, absl::Time arrived,
-                                        absl::Time call_deadline) {
-  InferParser parser(request, model);
-  absl::StatusOr<v1::Product> product = parser.Parse();
-  if (!product.ok()) return product.status();
-  absl::StatusOr<ProductRequest> parsed =
-      ParseProduct(*product, caller, PayloadRule::kRefused, arrived, call_deadline);
-  if (!parsed.ok()) return parsed.status();
-  return InferProduct{.product = *std::move(parsed),
-                      .output = parser.output(),
-                      .batched = model.kind == ModelKind::kBatched};
+uint64_t InferProduct::RegionBytes() const {
+  uint64_t bytes = small_region_bytes + (result == nullptr ? 0 : result->bytes());
+  for (const auto& [role, part] : regions) bytes += part->bytes();
+  return bytes;
 }
 
-void FillAnswer(const Model& model, const InferProduct& product, const JobReport& report,
-                inference::ModelInferResponse& out) {
+absl::StatusOr<InferProduct> ParseInfer(ModelInferRequest& request, const Model& model,
+                                        SharedMemory& memory, const InferCaller& from) {
+  InferParser parser(request, model, memory, from);
+  InferProduct out{.output = parser.output(), .batched = model.kind == ModelKind::kBatched};
+  absl::StatusOr<v1::Product> product = parser.Parse(out);
+  if (!product.ok()) return product.status();
+  absl::StatusOr<ProductRequest> parsed = ParseProduct(
+      *product, from.caller, out.regions.empty() ? PayloadRule::kRefused : PayloadRule::kAllowed,
+      from.arrived, from.call_deadline);
+  if (!parsed.ok()) return parsed.status();
+  out.product = *std::move(parsed);
+  return out;
+}
+
+absl::Status CheckRegionBytes(uint64_t result_bytes, const RegionResult& region) {
+  if (result_bytes <= region.bytes()) return absl::OkStatus();
+  return FieldError(absl::StrCat("outputs.parameters.", kRegionBytes),
+                    absl::StrCat(region.bytes(), "; the result has ", result_bytes, " bytes"));
+}
+
+void SendRegions(SharedMemory& memory, const std::shared_ptr<Job>& job, InferProduct& product) {
+  for (auto& [role, part] : product.regions) SendRegion(memory, job, role, std::move(part));
+}
+
+void FillAnswer(const ModelInferRequest& request, const Model& model, const InferProduct& product,
+                const JobReport& report, inference::ModelInferResponse& out) {
   out.set_model_name(model.name);
   out.set_model_version(product.version);
   inference::ModelInferResponse::InferOutputTensor& output = *out.add_outputs();
@@ -284,6 +355,12 @@ void FillAnswer(const Model& model, const InferProduct& product, const JobReport
   if (product.batched) output.add_shape(report.batch);
   output.add_shape(report.m);
   output.add_shape(report.n);
+  if (product.result != nullptr) {
+    // Clients find their results by these.
+    for (const auto& asked : request.outputs()) {
+      if (asked.parameters().count(kRegion) > 0) *output.mutable_parameters() = asked.parameters();
+    }
+  }
   (*out.mutable_parameters())["kernel"].set_string_param(report.kernel);
 }
 

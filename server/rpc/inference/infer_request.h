@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -12,6 +15,7 @@
 #include "server/identity/roles.h"
 #include "server/rpc/codec/requests.h"
 #include "server/rpc/inference/models.h"
+#include "server/rpc/inference/shared_memory.h"
 
 namespace gemmd {
 
@@ -33,16 +37,38 @@ struct InferProduct {
   absl::string_view output;  // the name of the result
   bool batched = false;      // the result has a dimension of the batch
   std::string version;       // of the model; empty: not known
+  // Operands in shared memory, but for small ones, whose elements are read at once.
+  std::vector<std::pair<Role, std::shared_ptr<RegionPart>>> regions;
+  uint64_t small_region_bytes = 0;
+  // Where the result goes; null: into the answer.
+  std::shared_ptr<RegionResult> result;
+
+  // Bytes of operands and result that no message has.
+  uint64_t RegionBytes() const;
+};
+
+// Who asks, and how.
+struct InferCaller {
+  const Caller& caller;
+  std::string peer;  // of the connection, as gRPC names it
+  absl::Time arrived;
+  absl::Time call_deadline;
 };
 
 // The product of a request to `model`. Moves the elements out of the request. Errors name fields
-// of the request: INVALID_ARGUMENT, and UNIMPLEMENTED for tensors in shared memory.
+// of the request: INVALID_ARGUMENT, and those of SharedMemory.
 absl::StatusOr<InferProduct> ParseInfer(inference::ModelInferRequest& request, const Model& model,
-                                        const Caller& caller, absl::Time arrived,
-                                        absl::Time call_deadline);
+                                        SharedMemory& memory, const InferCaller& from);
 
-// All but the elements.
-void FillAnswer(const Model& model, const InferProduct& product, const JobReport& report,
+// OK where the result fits the part of a region that is given for it.
+absl::Status CheckRegionBytes(uint64_t result_bytes, const RegionResult& region);
+
+// Sends the operands that are in regions, of a job that was started.
+void SendRegions(SharedMemory& memory, const std::shared_ptr<Job>& job, InferProduct& product);
+
+// All but the elements. `request`: of the product.
+void FillAnswer(const inference::ModelInferRequest& request, const Model& model,
+                const InferProduct& product, const JobReport& report,
                 inference::ModelInferResponse& out);
 
 }  // namespace gemmd

@@ -18,18 +18,30 @@ constexpr char kIsFinal[] = "triton_final_response";
 
 }  // namespace
 
-class ModelStreamInferCall::Answer final : public JobListener {
+class ModelStreamInferCall::Answer final : public JobListener,
+                                           public std::enable_shared_from_this<Answer> {
  public:
   explicit Answer(std::shared_ptr<ModelStreamInferCall> stream) : stream_(std::move(stream)) {}
 
   // Of the engine, one call at a time, after Open has written what they read.
   void OnResult(ResultPiece piece) override {
+    if (product.result != nullptr) return product.result->Write(std::move(piece));
     data().append(reinterpret_cast<const char*>(piece.bytes.data()), piece.bytes.size());
   }
   void OnDone(absl::StatusOr<JobResult> result) override {
+    if (product.result == nullptr) return Finish(std::move(result));
+    product.result->End(
+        [self = shared_from_this(), result = std::move(result)](absl::Status written) mutable {
+          if (result.ok() && !written.ok()) result = std::move(written);
+          self->Finish(std::move(result));
+        });
+  }
+
+  void Finish(absl::StatusOr<JobResult> result) {
     if (result.ok()) {
       inference::ModelInferResponse& out = *response_.mutable_infer_response();
-      FillAnswer(*model, product, result->report, out);
+      data();  // empty where the result is in a region: clients look for it
+      FillAnswer(request, *model, product, result->report, out);
       (*out.mutable_parameters())[kIsFinal].set_bool_param(true);
       stream_->counters_.OnSuccess(caller->name, *model, result->report);
       End();
@@ -87,8 +99,9 @@ class ModelStreamInferCall::Answer final : public JobListener {
 };
 
 ModelStreamInferCall* ModelStreamInferCall::Begin(ServiceContext& service, ModelCounters& counters,
+                                                  SharedMemory& memory,
                                                   grpc::CallbackServerContext* call) {
-  auto stream = std::make_shared<ModelStreamInferCall>(service, counters, call);
+  auto stream = std::make_shared<ModelStreamInferCall>(service, counters, memory, call);
   stream->GoLive();
   return stream.get();
 }
@@ -182,14 +195,19 @@ absl::Status ModelStreamInferCall::Open(const std::shared_ptr<Answer>& answer) {
       FindModel(answer->request.model_name(), answer->request.model_version(), *answer->caller);
   if (!model.ok()) return model.status();
   answer->model = *std::move(model);
-  absl::StatusOr<InferProduct> product = ParseInfer(
-      answer->request, *answer->model, *answer->caller, answer->began, CallDeadline(*context_));
+  absl::StatusOr<InferProduct> product =
+      ParseInfer(answer->request, *answer->model, memory_,
+                 {*answer->caller, context_->peer(), answer->began, CallDeadline(*context_)});
   if (!product.ok()) return product.status();
   answer->product = *std::move(product);
+  Charge(answer->product.RegionBytes());
   JobSpec& spec = answer->product.product.spec;
   spec.quota = QuotaNow(*answer->caller);
   spec.flow = FlowOf(*answer->caller);
   spec.check_result = [this, raw = answer.get()](const Shape& result) {
+    if (raw->product.result != nullptr) {
+      return CheckRegionBytes(result.dense_bytes(), *raw->product.result);
+    }
     const absl::Status fits =
         CheckResultBytes(kOutputsField, result.dense_bytes(), service_.limits);
     if (!fits.ok()) return fits;
@@ -218,6 +236,7 @@ absl::Status ModelStreamInferCall::Open(const std::shared_ptr<Answer>& answer) {
   for (auto& [role, data] : answer->product.product.inline_data) {
     (*job)->Append(role, 0, std::move(data), []() {});
   }
+  SendRegions(memory_, *job, answer->product);
   return absl::OkStatus();
 }
 

@@ -26,11 +26,13 @@ class ModelStreamInferCall final : public BidiStreamingCall {
  public:
   // The reactor lives until the call and all of its products have ended.
   static ModelStreamInferCall* Begin(ServiceContext& service, ModelCounters& counters,
-                                     grpc::CallbackServerContext* call);
+                                     SharedMemory& memory, grpc::CallbackServerContext* call);
 
-  ModelStreamInferCall(ServiceContext& service, ModelCounters& counters,
+  ModelStreamInferCall(ServiceContext& service, ModelCounters& counters, SharedMemory& memory,
                        grpc::CallbackServerContext* call)
-      : BidiStreamingCall(service, call, "ModelStreamInfer"), counters_(counters) {}
+      : BidiStreamingCall(service, call, "ModelStreamInfer"),
+        counters_(counters),
+        memory_(memory) {}
 
   void BeginDrain() override;
 
@@ -63,6 +65,7 @@ class ModelStreamInferCall final : public BidiStreamingCall {
   void SendAnswers();
 
   ModelCounters& counters_;
+  SharedMemory& memory_;
   std::deque<std::shared_ptr<Answer>> answers_ ABSL_GUARDED_BY(mutex_);  // not yet sent
   std::deque<size_t> unread_ ABSL_GUARDED_BY(mutex_);  // bytes of answers that gRPC is to send
   size_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // of both, or of their results

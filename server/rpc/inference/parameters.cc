@@ -146,6 +146,17 @@ absl::StatusOr<std::string> TextOf(const InferParameters& parameters, const std:
   return FieldError(absl::StrCat("parameters.", name), "it must be a string");
 }
 
+absl::StatusOr<uint64_t> CountOf(const InferParameters& parameters, const std::string& name) {
+  const auto found = parameters.find(name);
+  if (found == parameters.end()) return 0;
+  const InferParameter& value = found->second;
+  if (value.has_uint64_param()) return value.uint64_param();
+  if (value.has_int64_param() && value.int64_param() >= 0) {
+    return static_cast<uint64_t>(value.int64_param());
+  }
+  return FieldError(absl::StrCat("parameters.", name), "must be a whole number, not negative");
+}
+
 absl::Status SetParameters(const InferParameters& parameters, ModelKind kind,
                            v1::Product& product) {
   ParameterSetter setter(kind, product);

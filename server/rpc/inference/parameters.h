@@ -1,6 +1,7 @@
 // The parameters of a request: how its product is to be computed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,6 +18,8 @@ using InferParameters = google::protobuf::Map<std::string, inference::InferParam
 
 // The text of a parameter; empty where there is none. INVALID_ARGUMENT where it is no string.
 absl::StatusOr<std::string> TextOf(const InferParameters& parameters, const std::string& name);
+// A whole number of at least 0; 0 where there is none.
+absl::StatusOr<uint64_t> CountOf(const InferParameters& parameters, const std::string& name);
 
 // Sets what the parameters say of the product; those of inputs (TextOf) it leaves alone, and those
 // of Triton that say nothing here, such as `priority`. INVALID_ARGUMENT for any other that the
