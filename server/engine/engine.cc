@@ -48,6 +48,10 @@ class EngineImpl final : public Engine {
   absl::Span<const std::unique_ptr<Device>> devices() const override { return core_.devices; }
   const EngineOptions& options() const override { return core_.options; }
   EngineStats Stats() const override;
+  MatrixExtremes FirstMatrices(size_t most) const override { return core_.store->Extremes(most); }
+  std::vector<WaitingFlow> WaitingFlows(size_t device, size_t most) const override {
+    return core_.schedulers[device]->longest_flows(most);
+  }
   EngineActivity Activity() const override { return core_.admission->activity(); }
   TuningLoad tuning() const override { return core_.tuning.Get()->load(); }
   void ReloadTuning(TuningReloads::Done done) override;

@@ -62,6 +62,10 @@ class Engine {
   virtual absl::StatusOr<MatrixRecord> DescribeMatrix(const MatrixKey& key) = 0;
   // Ordered by id.
   virtual absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery& query) = 0;
+  // At most `most` of each order.
+  virtual MatrixExtremes FirstMatrices(size_t most) const = 0;
+  // The callers with the most waiting jobs on a device, by its index; at most `most`.
+  virtual std::vector<WaitingFlow> WaitingFlows(size_t device, size_t most) const = 0;
 
   // The products that are worth tuning, since the start or the last ReloadTuning. They left the
   // choice of a kernel to the engine, and the tuning tables had no entry for their shape and this

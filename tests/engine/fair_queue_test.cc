@@ -97,6 +97,19 @@ TEST_F(FairQueueTest, ASmallJobIsNextHoweverManyLargeOnesOfAnotherCallerWait) {
   }
 }
 
+TEST_F(FairQueueTest, TheLongestFlowsAreToldWithTheirJobsAndDeviceTime) {
+  AddMany("a", 1, kLarge);
+  AddMany("b", 3, kLarge);
+  AddMany("c", 2, kSmall);
+  const std::vector<WaitingFlow> longest = queue_.Longest(2);
+  ASSERT_EQ(longest.size(), 2);
+  EXPECT_EQ(longest[0].name, "b");
+  EXPECT_EQ(longest[0].jobs, 3);
+  EXPECT_DOUBLE_EQ(longest[0].seconds, absl::ToDoubleSeconds(3 * kLarge));
+  EXPECT_EQ(longest[1].name, "c");
+  EXPECT_EQ(queue_.Longest(9).size(), 3);
+}
+
 TEST_F(FairQueueTest, CallersWithEqualJobsTakeTurns) {
   AddMany("a", 4, kLarge);
   AddMany("b", 3, kLarge);

@@ -305,5 +305,32 @@ TEST_F(StoreListTest, SaysWhatIsInUse) {
   EXPECT_EQ(store_.List({}).matrices.at(0).in_use, 1);
 }
 
+TEST_F(StoreListTest, TheLargestAndTheHottestAreFoundBeyondAPage) {
+  constexpr int kMany = MatrixStore::kMostSeenForAPage + 100;
+  MatrixStore many(kDevices, kQuota * kQuota, kMany, timer_);
+  const auto memory_of = [this](int64_t cols) {
+    return devices_[0]->MakeMatrix({1, cols, gemm::DType::kF32});
+  };
+  const auto small = memory_of(7);
+  const auto smaller = memory_of(3);
+  const auto large = memory_of(900);
+  std::vector<std::string> ids;
+  for (int i = 0; i < kMany; ++i) {
+    const auto& memory = i == kMany - 1 ? large : i % 7 == 0 ? small : smaller;
+    ids.push_back(many.Add(*many.Reserve(0, 1, {}), memory)->id);
+  }
+  for (int i = 0; i < 3; ++i) (void)many.Pin({.id = ids[kMany - 2]});
+  (void)many.Pin({.id = ids[5]});
+  const MatrixExtremes extremes = many.Extremes(8);
+  ASSERT_EQ(extremes.largest.size(), 8);
+  EXPECT_EQ(extremes.largest[0].id, ids[kMany - 1]);
+  EXPECT_EQ(extremes.largest[7].shape.cols, 7);
+  ASSERT_EQ(extremes.hottest.size(), 2);
+  EXPECT_EQ(extremes.hottest[0].id, ids[kMany - 2]);
+  EXPECT_EQ(extremes.hottest[0].uses, 3);
+  EXPECT_EQ(extremes.hottest[1].id, ids[5]);
+  EXPECT_EQ(many.Extremes(0).largest.size(), 0);
+}
+
 }  // namespace
 }  // namespace gemmd

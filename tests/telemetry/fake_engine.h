@@ -33,6 +33,8 @@ class FakeEngine : public Engine {
   absl::StatusOr<MatrixRecord> DeleteMatrix(const MatrixKey&) override { return Unused(); }
   absl::StatusOr<MatrixRecord> DescribeMatrix(const MatrixKey&) override { return Unused(); }
   absl::StatusOr<MatrixPage> ListMatrices(const MatrixQuery&) override { return Unused(); }
+  MatrixExtremes FirstMatrices(size_t) const override { return {}; }
+  std::vector<WaitingFlow> WaitingFlows(size_t, size_t) const override { return {}; }
   std::vector<TrafficEntry> ListTraffic(size_t) const override { return {}; }
   absl::Span<const std::unique_ptr<Device>> devices() const override { return {}; }
   const EngineOptions& options() const override { return options_; }

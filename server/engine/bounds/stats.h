@@ -32,6 +32,13 @@ struct DeviceLossStats {
   int64_t matrices_moved = 0;  // those whose replica on another device took their place
 };
 
+// The jobs of one caller, or of one connection without a caller, that wait for a stream.
+struct WaitingFlow {
+  std::string name;
+  int64_t jobs = 0;
+  double seconds = 0;  // of device time, as estimated
+};
+
 struct DeviceStats {
   std::string name;
   Gauge memory_bytes;  // device memory in use

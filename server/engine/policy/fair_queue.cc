@@ -250,4 +250,19 @@ int FairQueue::size_of(absl::string_view flow) const {
   return entry == flows_.end() ? 0 : entry->second->jobs;
 }
 
+std::vector<WaitingFlow> FairQueue::Longest(size_t most) const {
+  std::vector<const Flow*> flows;
+  for (const Flow& flow : ring_) flows.push_back(&flow);
+  most = std::min(most, flows.size());
+  std::partial_sort(flows.begin(), flows.begin() + static_cast<ptrdiff_t>(most), flows.end(),
+                    [](const Flow* x, const Flow* y) { return x->jobs > y->jobs; });
+  std::vector<WaitingFlow> longest;
+  for (size_t i = 0; i < most; ++i) {
+    longest.push_back({.name = flows[i]->name,
+                       .jobs = flows[i]->jobs,
+                       .seconds = absl::ToDoubleSeconds(flows[i]->cost)});
+  }
+  return longest;
+}
+
 }  // namespace gemmd

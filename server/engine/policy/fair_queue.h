@@ -9,11 +9,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/engine/bounds/stats.h"
 #include "server/engine/policy/cost_model.h"
 
 namespace gemmd {
@@ -105,6 +107,8 @@ class FairQueue {
   absl::Duration cost() const { return cost_; }
   int size_of(absl::string_view flow) const;
   int flows() const { return static_cast<int>(ring_.size()); }
+  // The `most` flows with the most jobs, the most first.
+  std::vector<WaitingFlow> Longest(size_t most) const;
 
  private:
   struct Waiting {

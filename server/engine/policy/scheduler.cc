@@ -253,4 +253,9 @@ int Scheduler::waiting_flows() const {
   return queue_.flows();
 }
 
+std::vector<WaitingFlow> Scheduler::longest_flows(size_t most) const {
+  MutexLock lock(mutex_);
+  return queue_.Longest(most);
+}
+
 }  // namespace gemmd

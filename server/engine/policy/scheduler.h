@@ -110,6 +110,8 @@ class Scheduler {
   int queued() const;
   // The number of flows with waiting jobs.
   int waiting_flows() const;
+  // FairQueue::Longest.
+  std::vector<WaitingFlow> longest_flows(size_t most) const;
   // The number of jobs that were given a stream so far.
   int64_t begun() const;
   // Until all jobs that wait now have begun, and one more could.

@@ -85,6 +85,14 @@ struct MatrixRecord {
   std::string owner;
   bool shared = false;
   uint64_t version = 0;  // 0: not complete
+  int64_t uses = 0;      // by jobs, downloads and copies since it was put
+  int copies = 0;        // replicas on other devices
+};
+
+// The first matrices in two orders, of all callers.
+struct MatrixExtremes {
+  std::vector<MatrixRecord> largest;
+  std::vector<MatrixRecord> hottest;  // with the most uses; none without any
 };
 
 // Which matrices are listed: the caller's alone, or those that the flags name.

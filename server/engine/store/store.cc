@@ -260,6 +260,7 @@ absl::StatusOr<MatrixPin> MatrixStore::Pin(const MatrixKey& key, bool to_release
       to_release ? CheckMayDelete(key, (*it)->second->record.owner) : absl::OkStatus();
   if (!may.ok()) return may;
   ++(*it)->second->in_use;
+  ++(*it)->second->uses;
   return MatrixPin(this, (*it)->second);
 }
 
@@ -365,6 +366,8 @@ MatrixPage MatrixStore::List(const MatrixQuery& query) {
 MatrixRecord MatrixStore::RecordOf(const ResidentMatrix& matrix) const {
   MatrixRecord record = matrix.record;
   record.in_use = matrix.in_use;
+  record.uses = matrix.uses;
+  record.copies = static_cast<int>(matrix.replicas.size());
   if (matrix.ttl.has_value()) record.expires = ToWall(matrix.last_used + *matrix.ttl);
   return record;
 }

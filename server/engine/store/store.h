@@ -67,6 +67,7 @@ struct ResidentMatrix {
   StoreReservation room;  // holds the quota as long as the memory
   // Guarded by the store's lock.
   int in_use = 0;
+  int64_t uses = 0;
   absl::Time last_used;
   std::map<size_t, std::shared_ptr<ResidentReplica>> replicas;  // by device
 };
@@ -158,6 +159,9 @@ class MatrixStore {
   // Looks at no more than kMostSeenForAPage matrices: the store's lock is held meanwhile.
   static constexpr int kMostSeenForAPage = 4096;
   MatrixPage List(const MatrixQuery& query);
+  // At most `most` of each order. The lock is released after every kMostSeenForAPage matrices, so
+  // those that come or go meanwhile may be missing.
+  MatrixExtremes Extremes(size_t most);
 
   // The device is lost: its matrices move to the place of a complete replica where they
   // have one, and keep the replicas on further devices. The others are lost, which Pin says of them
