@@ -1,12 +1,13 @@
 #!/bin/bash
 # Installs what gemmd needs on Debian 12 or Ubuntu 24.04.
 #
-#   scripts/install-deps.sh [build] [runtime] [cuda] [test] [lint] [bundle] [package] [--list]
+#   scripts/install-deps.sh [build] [runtime] [cuda] [test] [page] [lint] [bundle] [package] [--list]
 #
 # build     compilers and libraries to build everything, tests included (the default)
 # runtime   the shared libraries that an installed gemmd needs
 # cuda      what scripts/install-cuda.sh needs
 # test      what tests use: Python with grpcio, a real Prometheus, cuobjdump, buildah
+# page      a browser, for the test of the status page
 # lint      formatters, linters, clang for the fuzzers
 # bundle    what scripts/bundle.sh needs
 # package   what scripts/package.sh needs beside
@@ -76,6 +77,10 @@ debootstrap               their base system
 iproute2                  network namespaces for servers that are rolled
 dnsmasq-base              the name that they are behind
 LIST
+    page) cat <<'LIST' ;;
+chromium                  opens the status page in a test
+chromium-driver           drives it
+LIST
     lint) cat <<'LIST' ;;
 clang-14                  builds the fuzzers
 libclang-rt-14-dev        libFuzzer and the sanitizers of clang
@@ -99,7 +104,7 @@ xz-utils                  packs the archive
 python3                   man pages, and the list of what the packages are made of
 python3-venv              builds the Python client
 LIST
-    *) die "unknown group '$1': build, runtime, cuda, test, lint, bundle and package are known" ;;
+    *) die "unknown group '$1': build, runtime, cuda, test, page, lint, bundle and package are known" ;;
   esac
 }
 

@@ -43,6 +43,7 @@ tsan      engine and rpc tests under the thread sanitizer
 asan      engine and rpc tests under the address and undefined-behaviour sanitizers
 install   installs the libraries of that build, and builds and runs projects that use them
 attacks   hostile clients against a server of that build, others being served meanwhile; a proxy in front
+page      the status page in headless Chromium, beside a server of that build
 fuzz      the fuzz targets over their corpus
 package   builds the packages, installs them into a bare Debian 12, multiplies and purges them
 image     builds the host image and runs it
@@ -57,6 +58,7 @@ inputs_of() {
     install) echo CMakeLists.txt '*/CMakeLists.txt' cmake kernels/include tests/install ;;
     inference) echo proto/inference server/rpc server/engine/job tests/inference ;;
     attacks) echo server/floods server/identity server/listening server/net server/rpc tests/attacks deploy/envoy ;;
+    page) echo server/status server/telemetry/http_answer.cc server/telemetry/http_endpoint.cc tests/status ;;
     fuzz) echo tests/fuzz ;;
     package) echo CMakeLists.txt cmake deploy/debian deploy/systemd scripts/bundle.sh scripts/manual.py \
       scripts/package.sh scripts/sbom.py tests/deploy/package_test.sh ;;
@@ -274,6 +276,16 @@ stage_inference() {
   if [[ -s $junit ]]; then count_junit "$junit"; fi
   rm -f "$junit"
   return "$failed"
+}
+
+# Chromium is large, so it is installed where this stage runs in CI alone.
+stage_page() {
+  local build="$ROOT/build/$PRESET" status=0
+  if [[ ${CI:-} == true ]]; then check "packages" scripts/install-deps.sh page || return 1; fi
+  /usr/bin/python3 tests/status/page_test.py --gemmd "$build/server/gemmd" \
+    --gemmctl "$build/client/ctl/gemmctl" || status=$?
+  if ((status == 77)); then skip "the status page" "no browser: scripts/install-deps.sh page"; return; fi
+  check "the status page" test "$status" = 0
 }
 
 # deploy_test TEST OPTION...: of tests/deploy; its status 77 says that it cannot be run here.

@@ -48,6 +48,9 @@
 #include "server/rpc/watch/drop_connection.h"
 #include "server/rpc/watch/live_calls.h"
 #include "server/rpc/watch/wait_watch.h"
+#include "server/status/job_history.h"
+#include "server/status/status_page.h"
+#include "server/status/status_report.h"
 #include "server/telemetry/http_endpoint.h"
 #include "server/telemetry/metrics.h"
 
@@ -124,10 +127,14 @@ Listens ListensOf(const ServerOptions& options) {
 
 class ServerImpl final : public Server {
  public:
-  ServerImpl() : metrics_(DescribeForMetrics(started_)), observer_(metrics_) {}
+  ServerImpl()
+      : metrics_(DescribeForMetrics(started_)),
+        history_(metrics_, gemm::Catalogue()),
+        observer_(history_) {}
 
   ~ServerImpl() override {
     if (grpc_ != nullptr) Stop(absl::ZeroDuration());
+    status_.Detach();
     metrics_.Detach();
   }
 
@@ -179,7 +186,9 @@ class ServerImpl final : public Server {
     service_ = std::make_unique<GemmService>(*context_);
     inference_ = std::make_unique<InferenceService>(
         *context_, [this] { return readiness_.Get().ok(); }, options.client_shared_memory);
-    return Listen(options);
+    if (absl::Status status = Listen(options); !status.ok()) return status;
+    status_.Attach(DescribeForStatus());
+    return absl::OkStatus();
   }
 
   std::string address() const override { return listener_->text(); }
@@ -284,9 +293,26 @@ class ServerImpl final : public Server {
     if (identity_->has_tls()) metrics_.OnTlsCertificate(identity_->tls().material->expires);
   }
 
+  StatusSources DescribeForStatus() {
+    StatusSources sources = {.version = ThisBuild().version,
+                             .commit = ThisBuild().commit,
+                             .started = started_,
+                             .engine = engine_.get(),
+                             .benchmarks = benchmarks_.get(),
+                             .history = &history_,
+                             .listeners = {}};
+    sources.listeners.emplace_back("grpc", [this] { return listener_->Stats(); });
+    if (endpoint_ != nullptr) {
+      sources.listeners.emplace_back("metrics", [this] { return endpoint_->Stats(); });
+    }
+    return sources;
+  }
+
   HttpPages Pages(const ServerOptions& options) {
     HttpPages pages = {.metrics = [this] { return metrics_.Scrape(); },
-                       .ready = [this] { return readiness_.Get(); }};
+                       .ready = [this] { return readiness_.Get(); },
+                       .page = StatusPage,
+                       .status = [this](absl::string_view query) { return status_.Answer(query); }};
     if (ScrapesNeedToken(ListensOf(options), *identity_)) {
       pages.may_scrape = [this](std::optional<absl::string_view> authorization) {
         return identity_->CheckScrape(authorization);
@@ -512,7 +538,9 @@ class ServerImpl final : public Server {
   // Each member uses those above it.
   const absl::Time started_ = absl::Now();
   Metrics metrics_;
+  JobHistory history_;
   JobLog observer_;
+  StatusReport status_;
   std::unique_ptr<Identity> identity_;
   absl::Time files_checked_ = SteadyNow();
   Readiness readiness_;

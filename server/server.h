@@ -33,7 +33,7 @@ struct ServerOptions {
   // Where gRPC listens: "host:port" or "unix:path", or several with commas between them.
   // Port 0: any free one.
   std::string address = "127.0.0.1:50051";
-  // "host:port" of /metrics, /readyz and /livez. Empty: not served.
+  // "host:port" of the status page, /metrics, /readyz and /livez. Empty: not served.
   std::string metrics_address = "127.0.0.1:9464";
   // The most open connections. 0: as many as the limit on open descriptors allows, at
   // most kMostConnections.

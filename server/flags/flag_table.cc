@@ -49,8 +49,8 @@ void AddListening(std::vector<FlagRow>& rows) {
       {{"off", false}, {"on", true}}, GEMMD_FIELD(server.client_shared_memory)));
   rows.push_back(
       Text({"metrics-address", group,
-            "Where /metrics, /readyz and /livez are served over HTTP. Empty: not served. To other "
-            "machines, /metrics is shown for a token with the role metrics."},
+            "Where the status page, /metrics, /readyz and /livez are served over HTTP. Empty: not "
+            "served. To other machines, figures are shown for a token with the role metrics."},
            "ADDRESS", absl::StrCat("nothing, or ", kTcpAddressForm),
            GEMMD_FIELD(server.metrics_address), [](absl::string_view text) {
              return text.empty() ? absl::OkStatus() : ParseTcpAddress(text).status();

@@ -102,6 +102,11 @@ class Session : public std::enable_shared_from_this<Session> {
     response_.result(static_cast<unsigned>(answer.status));
     response_.set(http::field::content_type, answer.type);
     response_.set(http::field::connection, "close");
+    response_.set(http::field::cache_control, "no-store");
+    response_.set("X-Content-Type-Options", "nosniff");
+    response_.set("Referrer-Policy", "no-referrer");
+    response_.set("Content-Security-Policy",
+                  beast::string_view(kContentPolicy.data(), kContentPolicy.size()));
     if (!answer.allow.empty()) response_.set(http::field::allow, answer.allow);
     if (!answer.authenticate.empty()) {
       response_.set(http::field::www_authenticate, answer.authenticate);

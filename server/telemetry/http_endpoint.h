@@ -1,4 +1,4 @@
-// Serves /metrics, /readyz and /livez over HTTP, on a port of their own.
+// Serves the status page, /metrics, /readyz and /livez over HTTP, on a port of their own.
 //
 // prometheus-cpp's Exposer cannot serve a CUDA build. Its HTTP library starts threads with 100 KiB
 // of stack. OpenBLAS and cuBLASLt together have more thread-local storage than that, so no thread

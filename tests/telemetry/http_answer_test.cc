@@ -28,7 +28,7 @@ TEST(HttpAnswerTest, OtherRequestsAreErrorsThatSaySo) {
                              "http://metrics", "ftp://x/metrics", "http://x?a=/metrics"}) {
     const HttpAnswer answer = Answer("GET", target);
     EXPECT_EQ(answer.status, 404) << target;
-    EXPECT_EQ(answer.body, "There are /metrics, /readyz and /livez.\n");
+    EXPECT_EQ(answer.body, "There are /, /status.json, /metrics, /readyz and /livez.\n");
   }
   const HttpAnswer answer = Answer("POST", "/metrics");
   EXPECT_EQ(answer.status, 405);
@@ -74,6 +74,31 @@ TEST(HttpAnswerTest, MetricsAreRefusedAsTheirCheckSays) {
   EXPECT_EQ(AnswerRequest(request, pages).body, "who?\n");
   may = absl::PermissionDeniedError("not you");
   EXPECT_EQ(AnswerRequest(request, pages).status, 403);
+}
+
+TEST(HttpAnswerTest, ThePageIsForAnyoneAndItsFiguresForThoseThatMayScrape) {
+  absl::Status may = absl::UnauthenticatedError("who?");
+  const HttpPages pages = {
+      .metrics = [] { return std::string(); },
+      .may_scrape = [&may](auto) { return may; },
+      .page = [](absl::string_view path) -> std::optional<HttpAnswer> {
+        if (path != "/") return std::nullopt;
+        return HttpAnswer{.body = "page"};
+      },
+      .status = [](absl::string_view query) { return HttpAnswer{.body = std::string(query)}; }};
+  const auto get = [&pages](absl::string_view target) {
+    return AnswerRequest({.method = "GET", .target = target}, pages);
+  };
+  EXPECT_EQ(get("/").body, "page");
+  EXPECT_EQ(get("/?x").body, "page");
+  EXPECT_EQ(get("/other").status, 404);
+  EXPECT_EQ(get("/status.json?part=jobs").status, 401);
+  EXPECT_EQ(get("/status.json").authenticate, "Bearer");
+  may = absl::PermissionDeniedError("not you");
+  EXPECT_EQ(get("/status.json").status, 403);
+  may = absl::OkStatus();
+  EXPECT_EQ(get("/status.json?part=jobs").body, "part=jobs");
+  EXPECT_EQ(get("/status.json").body, "");
 }
 
 }  // namespace
