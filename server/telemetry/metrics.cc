@@ -1,5 +1,6 @@
 #include "server/telemetry/metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <optional>
@@ -30,6 +31,25 @@ LabelSet KernelLabels(absl::Span<const gemm::Kernel* const> catalogue) {
   std::vector<std::string> names;
   for (const gemm::Kernel* kernel : catalogue) names.emplace_back(kernel->name);
   return LabelSet(std::move(names), "none");
+}
+
+LabelSet FamilyLabels(absl::Span<const gemm::Kernel* const> catalogue) {
+  std::vector<std::string> names;
+  for (const gemm::Kernel* kernel : catalogue) {
+    if (std::find(names.begin(), names.end(), kernel->family) == names.end()) {
+      names.emplace_back(kernel->family);
+    }
+  }
+  return LabelSet(std::move(names), "none");
+}
+
+// The index of each kernel's family, by the kernel's index.
+std::vector<size_t> FamiliesByKernel(absl::Span<const gemm::Kernel* const> catalogue,
+                                     const LabelSet& families) {
+  std::vector<size_t> indexes;
+  for (const gemm::Kernel* kernel : catalogue) indexes.push_back(families.IndexOf(kernel->family));
+  indexes.push_back(families.fallback());
+  return indexes;
 }
 
 // The labels of the metric at an index of its family.
@@ -67,7 +87,11 @@ struct Metrics::Families {
     return refusals.Add({{"bound", std::string(bound)}, {"subject", subject}});
   }
 
+  // There are hundreds of kernels, so only counters of one series a kernel have their names. All
+  // else has their families.
   const LabelSet kernels;
+  const LabelSet families;
+  const std::vector<size_t> family_of_kernel;
   const LabelSet dtypes = DTypeLabels();
   const LabelSet methods;
   const LabelSet outcomes = OutcomeLabels();
@@ -85,20 +109,22 @@ struct Metrics::Families {
   const ProcessGauges process;
 
   const LabelsAt by_kernel = [this](size_t i) -> Labels { return {{"kernel", kernels[i]}}; };
+  const LabelsAt by_family = [this](size_t i) -> Labels { return {{"family", families[i]}}; };
   const LabelsAt by_outcome = [this](size_t i) -> Labels { return {{"outcome", outcomes[i]}}; };
   const LabelsAt by_method = [this](size_t i) -> Labels { return {{"method", methods[i]}}; };
   const LabelsAt by_direction = [](size_t i) -> Labels {
     return {{"direction", std::string(Name(static_cast<Direction>(i)))}};
   };
 
-  IndexedFamily<Counter> jobs =
-      Counters(registry, "gemmd_jobs_total",
-               "Jobs requested, by outcome. A job is a product, a batch or a group.",
-               kernels.size() * dtypes.size() * outcomes.size(), [this](size_t i) -> Labels {
-                 return {{"kernel", kernels[i / outcomes.size() / dtypes.size()]},
-                         {"dtype", dtypes[i / outcomes.size() % dtypes.size()]},
-                         {"outcome", outcomes[i % outcomes.size()]}};
-               });
+  IndexedFamily<Counter> jobs = Counters(
+      registry, "gemmd_jobs_total",
+      "Jobs requested, by outcome and by family of their kernel. A job is a product, a batch or "
+      "a group.",
+      families.size() * dtypes.size() * outcomes.size(), [this](size_t i) -> Labels {
+        return {{"family", families[i / outcomes.size() / dtypes.size()]},
+                {"dtype", dtypes[i / outcomes.size() % dtypes.size()]},
+                {"outcome", outcomes[i % outcomes.size()]}};
+      });
   IndexedFamily<Counter> products = Counters(registry, "gemmd_products_total",
                                              "Products computed: one for each job that succeeded, "
                                              "of a batch or a group all of its products.",
@@ -106,7 +132,7 @@ struct Metrics::Families {
   IndexedFamily<Counter> coalesced =
       Counters(registry, "gemmd_coalesced_jobs_total",
                "Jobs that ran in one launch with others like them (--max-coalesced-jobs).",
-               kernels.size(), by_kernel);
+               families.size(), by_family);
   IndexedFamily<Histogram> job_seconds = Histograms(
       registry, "gemmd_job_duration_seconds",
       "From a product's header to the end of its result; those that were refused are not in it.",
@@ -117,10 +143,11 @@ struct Metrics::Families {
                  kPhaseCount, [](size_t i) -> Labels {
                    return {{"phase", std::string(Name(static_cast<Phase>(i)))}};
                  });
-  IndexedFamily<Histogram> tflops =
-      Histograms(registry, "gemmd_kernel_tflops",
-                 "Rate of each job: 1e12 floating-point operations per second of kernel time.",
-                 TflopsBuckets(), kernels.size(), by_kernel);
+  IndexedFamily<Histogram> tflops = Histograms(
+      registry, "gemmd_kernel_tflops",
+      "Rate of each job, by family of its kernel: 1e12 floating-point operations per second of "
+      "kernel time.",
+      TflopsBuckets(), families.size(), by_family);
   IndexedFamily<Counter> flop = Counters(registry, "gemmd_flop_total",
                                          "Floating-point operations of the products: 2 m n k each.",
                                          kernels.size(), by_kernel);
@@ -268,6 +295,8 @@ constexpr absl::string_view kRate = "bytes-per-second";  // at which calls wait
 
 Metrics::Families::Families(const MetricsOptions& options)
     : kernels(KernelLabels(options.catalogue)),
+      families(FamilyLabels(options.catalogue)),
+      family_of_kernel(FamiliesByKernel(options.catalogue, families)),
       methods(options.methods, "other"),
       process(options.started) {
   prometheus::BuildGauge()
@@ -291,17 +320,18 @@ void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
   CountRefusal(outcome);
   Families& f = *families_;
   const size_t kernel = f.kernels.IndexOf(report.kernel);
+  const size_t family = f.family_of_kernel[kernel];
   // A job that ended before a kernel was chosen may not have had types either.
   const size_t dtype =
       report.kernel.empty() ? f.dtypes.fallback() : static_cast<size_t>(report.types.a);
   const size_t code = OutcomeIndex(outcome.code());
-  f.jobs[(kernel * f.dtypes.size() + dtype) * f.outcomes.size() + code].Increment();
+  f.jobs[(family * f.dtypes.size() + dtype) * f.outcomes.size() + code].Increment();
   // A job that was refused has taken no time, and would hide how long the others took.
   if (report.phases.total > absl::ZeroDuration()) {
     f.job_seconds[code].Observe(absl::ToDoubleSeconds(report.phases.total));
   }
   if (outcome.ok()) f.products[kernel].Increment(static_cast<double>(report.products()));
-  if (report.jobs_in_launch > 1) f.coalesced[kernel].Increment();
+  if (report.jobs_in_launch > 1) f.coalesced[family].Increment();
 
   const auto phases = InOrder(report.phases);
   for (size_t i = 0; i < kPhaseCount; ++i) {
@@ -312,7 +342,7 @@ void Metrics::OnJobEnd(const JobReport& report, const absl::Status& outcome) {
   if (report.flops > 0) {
     f.flop[kernel].Increment(report.flops);
     f.kernel_seconds[kernel].Increment(absl::ToDoubleSeconds(report.phases.kernel));
-    if (const double tflops = report.tflops(); tflops > 0) f.tflops[kernel].Observe(tflops);
+    if (const double tflops = report.tflops(); tflops > 0) f.tflops[family].Observe(tflops);
   }
   CountCheck(report);
   const auto add_bytes = [&f](Direction direction, uint64_t bytes) {

@@ -215,8 +215,7 @@ TEST_F(DrainProcess, AnAnswerMayBeReadForAsLongAsJobsMayRun) {
   RawHttp2 slow(Port(), 0);
   slow.Call(1, "/gemm.v1.GemmService/MultiplyUnary", request.SerializeAsString(), true);
   EXPECT_TRUE(Eventually([this] {
-    return Metric(server_,
-                  "gemmd_jobs_total{dtype=\"f32\",kernel=\"host_reference\",outcome=\"OK\"}") == 1;
+    return Metric(server_, "gemmd_jobs_total{dtype=\"f32\",family=\"host\",outcome=\"OK\"}") == 1;
   }));
   process_->Signal(SIGTERM);
   EXPECT_TRUE(Eventually([this] { return !ListKernels().ok(); }));

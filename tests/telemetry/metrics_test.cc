@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/engine/bounds/bound_error.h"
@@ -43,7 +44,7 @@ class MetricsTest : public ::testing::Test {
   Metrics metrics_{FakeMetricsOptions()};
 };
 
-TEST_F(MetricsTest, CountsJobsByKernelTypeAndOutcome) {
+TEST_F(MetricsTest, CountsJobsByFamilyTypeAndOutcome) {
   JobReport other = FinishedJob();
   other.kernel = "slow";
   other.types.a = gemm::DType::kBF16;
@@ -52,9 +53,9 @@ TEST_F(MetricsTest, CountsJobsByKernelTypeAndOutcome) {
   metrics_.OnJobEnd(FinishedJob(), absl::CancelledError("gone"));
   metrics_.OnJobEnd(other, absl::OkStatus());
   const ParsedScrape scrape = Scrape();
-  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="fast_f32",outcome="OK"})"), 2);
-  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="fast_f32",outcome="CANCELLED"})"), 1);
-  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="bf16",kernel="slow",outcome="OK"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",family="fast",outcome="OK"})"), 2);
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",family="fast",outcome="CANCELLED"})"), 1);
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="bf16",family="slow",outcome="OK"})"), 1);
   EXPECT_EQ(scrape.types.at("gemmd_jobs_total"), "counter");
 }
 
@@ -66,7 +67,7 @@ TEST_F(MetricsTest, CountsTheProductsOfBatchesApartFromJobs) {
   metrics_.OnJobEnd(batch, absl::CancelledError("gone"));
   const ParsedScrape scrape = Scrape();
   EXPECT_EQ(scrape.at(R"(gemmd_products_total{kernel="fast_f32"})"), 1001);
-  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="fast_f32",outcome="OK"})"), 2);
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",family="fast",outcome="OK"})"), 2);
   EXPECT_EQ(scrape.types.at("gemmd_products_total"), "counter");
 }
 
@@ -108,7 +109,7 @@ TEST_F(MetricsTest, ARefusedJobHasNoKernelAndNoType) {
   metrics_.OnJobEnd(JobReport(), absl::ResourceExhaustedError("full"));
   const ParsedScrape scrape = Scrape();
   EXPECT_EQ(
-      scrape.at(R"(gemmd_jobs_total{dtype="none",kernel="none",outcome="RESOURCE_EXHAUSTED"})"), 1);
+      scrape.at(R"(gemmd_jobs_total{dtype="none",family="none",outcome="RESOURCE_EXHAUSTED"})"), 1);
   EXPECT_FALSE(scrape.samples.contains(R"(gemmd_flop_total{kernel="none"})"));
 }
 
@@ -143,9 +144,9 @@ TEST_F(MetricsTest, TextFromRequestsMakesNoSeries) {
                       absl::Milliseconds(1));
   }
   const ParsedScrape scrape = Scrape();
-  EXPECT_THAT(scrape.LabelValues("gemmd_jobs_total", "kernel"), ElementsAre("none"));
+  EXPECT_THAT(scrape.LabelValues("gemmd_products_total", "kernel"), ElementsAre("none"));
   EXPECT_THAT(scrape.LabelValues("gemmd_result_checks_total", "kernel"), ElementsAre("none"));
-  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="none",outcome="OK"})"), 100);
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",family="none",outcome="OK"})"), 100);
   EXPECT_EQ(scrape.at(R"(gemmd_requests_total{method="other",outcome="UNIMPLEMENTED"})"), 100);
 }
 
@@ -171,7 +172,7 @@ TEST_F(MetricsTest, RefusedJobsHaveNoDuration) {
   EXPECT_EQ(scrape.at(R"(gemmd_job_duration_seconds_count{outcome="RESOURCE_EXHAUSTED"})"), 1);
   EXPECT_EQ(scrape.at(R"(gemmd_job_duration_seconds_sum{outcome="RESOURCE_EXHAUSTED"})"), 1);
   EXPECT_EQ(
-      scrape.at(R"(gemmd_jobs_total{dtype="none",kernel="none",outcome="RESOURCE_EXHAUSTED"})"), 1);
+      scrape.at(R"(gemmd_jobs_total{dtype="none",family="none",outcome="RESOURCE_EXHAUSTED"})"), 1);
 }
 
 TEST_F(MetricsTest, RefusalsAreCountedByWhoseBoundWasReached) {
@@ -240,9 +241,9 @@ TEST_F(MetricsTest, RatesOperationsAndBytesOfAJob) {
   metrics_.OnJobEnd(FinishedJob(), absl::OkStatus());
   metrics_.OnJobEnd(FinishedJob(), absl::OkStatus());
   const ParsedScrape scrape = Scrape();
-  EXPECT_EQ(scrape.at(R"(gemmd_kernel_tflops_bucket{kernel="fast_f32",le="1"})"), 0);
-  EXPECT_EQ(scrape.at(R"(gemmd_kernel_tflops_bucket{kernel="fast_f32",le="2.5"})"), 2);
-  EXPECT_DOUBLE_EQ(scrape.at(R"(gemmd_kernel_tflops_sum{kernel="fast_f32"})"), 4);
+  EXPECT_EQ(scrape.at(R"(gemmd_kernel_tflops_bucket{family="fast",le="1"})"), 0);
+  EXPECT_EQ(scrape.at(R"(gemmd_kernel_tflops_bucket{family="fast",le="2.5"})"), 2);
+  EXPECT_DOUBLE_EQ(scrape.at(R"(gemmd_kernel_tflops_sum{family="fast"})"), 4);
   EXPECT_EQ(scrape.at(R"(gemmd_flop_total{kernel="fast_f32"})"), 4e9);
   EXPECT_DOUBLE_EQ(scrape.at(R"(gemmd_kernel_seconds_total{kernel="fast_f32"})"), 0.002);
   EXPECT_EQ(scrape.at(R"(gemmd_payload_bytes_total{direction="in"})"), 6000);
@@ -325,10 +326,39 @@ TEST_F(MetricsTest, NoJobIsLostBetweenThreads) {
   for (int i = 0; i < 20; ++i) EXPECT_THAT(metrics_.Scrape(), ::testing::Not(""));
   for (std::thread& thread : threads) thread.join();
   const ParsedScrape scrape = Scrape();
-  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",kernel="fast_f32",outcome="OK"})"),
+  EXPECT_EQ(scrape.at(R"(gemmd_jobs_total{dtype="f32",family="fast",outcome="OK"})"),
             kThreads * kJobs);
   EXPECT_EQ(scrape.at(R"(gemmd_job_phase_seconds_count{phase="send"})"), kThreads * kJobs);
   EXPECT_EQ(scrape.at(R"(gemmd_flop_total{kernel="fast_f32"})"), 2e9 * kThreads * kJobs);
+}
+
+// As many kernels as there are with CUDA, with names as long as the longest common ones.
+TEST(MetricsSize, AScrapeStaysSmallAfterEveryKernelAndManyCallers) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 330; ++i) names.push_back(absl::StrCat(std::string(40, 'k'), 100 + i));
+  std::vector<gemm::Kernel> kernels(names.size());
+  std::vector<const gemm::Kernel*> catalogue;
+  const char* const families[] = {"simt", "wmma", "mma", "grouped", "hopper", "cublas", "cublaslt"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    kernels[i].name = names[i];
+    kernels[i].family = families[i % std::size(families)];
+    catalogue.push_back(&kernels[i]);
+  }
+  MetricsOptions options = FakeMetricsOptions();
+  options.catalogue = catalogue;
+  Metrics metrics(options);
+  for (size_t i = 0; i < names.size(); ++i) {
+    JobReport job = FinishedJob();
+    job.kernel = names[i];
+    job.types.a = static_cast<gemm::DType>(i % 4);
+    job.flops *= 1 + static_cast<double>(i) / 7;
+    metrics.OnJobEnd(job, absl::OkStatus());
+    metrics.OnJobEnd(job, absl::CancelledError("gone"));
+    metrics.OnDeviceTime(absl::StrCat("caller-", i % 50), absl::Milliseconds(1.2345));
+  }
+  const std::string scrape = metrics.Scrape();
+  EXPECT_LT(scrape.size(), 125'000u);  // a server's gauges and its methods come on top
+  EXPECT_LT(std::count(scrape.begin(), scrape.end(), '\n'), 1600);
 }
 
 }  // namespace

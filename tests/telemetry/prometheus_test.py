@@ -264,7 +264,7 @@ class PrometheusTest(unittest.TestCase):
         )
         self.assertEqual(self.prometheus.value("gemmd_jobs_in_flight"), 0)
         self.assertEqual(self.prometheus.value("gemmd_admitted_bytes"), 0)
-        kernels = {labels["kernel"] for labels, _ in self.prometheus.query("gemmd_jobs_total")}
+        kernels = {labels["kernel"] for labels, _ in self.prometheus.query("gemmd_products_total")}
         listed = set(re.findall(r"[a-z0-9_]+", self.server.ctl("kernels", "--json")))
         self.assertLessEqual(kernels, listed | {"none"})
         self.assertIn("host_reference", kernels)
