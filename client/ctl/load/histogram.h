@@ -21,8 +21,6 @@ class Histogram {
   static constexpr int64_t kMaxNanoseconds = int64_t{3'600} * 1'000'000'000;
   static constexpr int64_t kSubBuckets = 2048;
 
-  Histogram();
-
   // Negative values count as 0, values above an hour as an hour.
   void Record(absl::Duration value);
   void Merge(const Histogram& other);
@@ -45,7 +43,8 @@ class Histogram {
   static int64_t HighestOf(int64_t bucket);
 
  private:
-  std::vector<uint64_t> counts_;
+  // Blocks of buckets. A block is empty until it has a value: most never have one.
+  std::vector<std::vector<uint64_t>> counts_;
   uint64_t count_ = 0;
   int64_t min_ = 0;
   int64_t max_ = 0;
