@@ -43,6 +43,7 @@ constexpr const char* kFooter =
     "  1  an error of the server or of a file; stderr has the gRPC code and the message\n"
     "  2  the command line was wrong\n"
     "  3  a product failed its verification\n"
+    "  4  a load test did not hold --slo, or --compare found it slower\n"
     "\n"
     "Examples:\n"
     "  gemmctl info\n"

@@ -11,6 +11,8 @@ enum ExitCode : int {
   kExitUsage = 2,
   // A product failed its verification.
   kExitWrongProduct = 3,
+  // A load test did not hold its objectives, or is slower than the one it was compared with.
+  kExitVerdict = 4,
 };
 
 }  // namespace gemmd::ctl

@@ -109,6 +109,54 @@ TEST(ScheduleTest, OpenLoopPlansAtAConstantRateWhateverTheClockSays) {
   EXPECT_FALSE(schedule.Next().has_value());
 }
 
+// The planned times of `plan`, in seconds.
+std::vector<double> PlannedBy(const SchedulePlan& plan) {
+  FakeClock clock;
+  Schedule schedule(plan, clock);
+  std::vector<double> planned;
+  while (const auto slot = schedule.Next()) {
+    planned.push_back(absl::ToDoubleSeconds(slot->planned));
+  }
+  return planned;
+}
+
+TEST(ScheduleTest, PoissonArrivalsHaveExponentialGapsOfTheMean) {
+  const std::vector<double> planned =
+      PlannedBy({.rate = 100, .arrivals = Arrivals::kPoisson, .seed = 7, .requests = 20'000});
+  double sum = 0, squares = 0;
+  for (size_t i = 1; i < planned.size(); ++i) {
+    const double gap = planned[i] - planned[i - 1];
+    ASSERT_GE(gap, 0);
+    sum += gap;
+    squares += gap * gap;
+  }
+  const double gaps = static_cast<double>(planned.size() - 1);
+  EXPECT_NEAR(sum / gaps, 0.01, 0.0003);
+  // The second moment of an exponential time is twice the square of its mean.
+  EXPECT_NEAR(squares / gaps, 2 * 0.01 * 0.01, 0.1 * 2 * 0.01 * 0.01);
+}
+
+TEST(ScheduleTest, ASeedDecidesPoissonArrivals) {
+  const SchedulePlan plan{.rate = 10, .arrivals = Arrivals::kPoisson, .seed = 3, .requests = 50};
+  SchedulePlan other = plan;
+  other.seed = 4;
+  EXPECT_EQ(PlannedBy(plan), PlannedBy(plan));
+  EXPECT_NE(PlannedBy(plan), PlannedBy(other));
+}
+
+TEST(ScheduleTest, ARampGrowsTheRateLinearly) {
+  const std::vector<double> planned =
+      PlannedBy({.rate = 100, .ramp = absl::Seconds(2), .duration = absl::Seconds(4)});
+  const auto within = [&](double from, double to) {
+    return std::count_if(planned.begin(), planned.end(),
+                         [&](double time) { return time >= from && time < to; });
+  };
+  EXPECT_NEAR(static_cast<double>(within(0, 1)), 25, 1);
+  EXPECT_NEAR(static_cast<double>(within(1, 2)), 75, 1);
+  EXPECT_NEAR(static_cast<double>(within(2, 3)), 100, 1);
+  EXPECT_NEAR(static_cast<double>(within(3, 4)), 100, 1);
+}
+
 TEST(ScheduleTest, RequestsOfTheWarmUpAreExtra) {
   FakeClock clock;
   Schedule schedule({.rate = 10, .warmup = absl::Milliseconds(250), .requests = 2}, clock);
@@ -180,6 +228,8 @@ TEST(RunLoadTest, RequestsPastTheDelayAreCountedAsErrorsNotSkipped) {
   EXPECT_EQ(ran.tally.errors.at(kNotSentInTime).count, ran.tally.failed);
   EXPECT_GE(ran.tally.failed, 5);
   EXPECT_LE(ran.tally.latency.max(), absl::Milliseconds(300 + 400));
+  // Those that were not sent stand among the latencies, with the time that they waited.
+  EXPECT_EQ(ran.tally.latency.count(), 10);
 }
 
 TEST(RunLoadTest, ClosedLoopLatencyIsTheCallAlone) {
@@ -255,9 +305,9 @@ TEST(RunLoadTest, StopEndsTheTestEarly) {
 // A server that goes away computes no wrong product.
 TEST(StatisticsTest, AResultThatCannotBeFetchedHasFailedAndIsNotWrong) {
   Statistics statistics(1);
-  for (int i = 0; i < 2; ++i) statistics.AddOutcome(0, Outcome{}, absl::Milliseconds(3));
-  statistics.AddVerdict(0, {.checked = true});
-  statistics.AddVerdict(0, {.fetched = absl::UnavailableError("gone")});
+  for (int i = 0; i < 2; ++i) statistics.AddOutcome(0, 0, Outcome{}, absl::Milliseconds(3), {});
+  statistics.AddVerdict(0, 0, {.checked = true});
+  statistics.AddVerdict(0, 0, {.fetched = absl::UnavailableError("gone")});
   const Tally sum = statistics.Sum();
   EXPECT_EQ(sum.succeeded, 1u);
   EXPECT_EQ(sum.failed, 1u);
@@ -268,24 +318,41 @@ TEST(StatisticsTest, AResultThatCannotBeFetchedHasFailedAndIsNotWrong) {
 
 TEST(StatisticsTest, AnIntervalStartsWhereTheLastEnded) {
   Statistics statistics(2);
-  statistics.AddOutcome(0, Outcome{}, absl::Milliseconds(3));
-  statistics.AddOutcome(1, Outcome{}, absl::Milliseconds(5));
+  statistics.AddOutcome(0, 0, Outcome{}, absl::Milliseconds(3), {});
+  statistics.AddOutcome(1, 0, Outcome{}, absl::Milliseconds(5), {});
   const Interval first = statistics.TakeInterval();
   EXPECT_EQ(first.done, 2);
   EXPECT_EQ(first.latency.max(), absl::Milliseconds(5));
   EXPECT_EQ(statistics.TakeInterval().done, 0);
-  statistics.AddNotSent(1, absl::Seconds(2));
+  statistics.AddNotSent(1, 0, absl::Seconds(2), {});
   EXPECT_EQ(statistics.TakeInterval().done, 1);
   EXPECT_EQ(statistics.failed(), 1);
   EXPECT_EQ(statistics.Sum().succeeded, 2);
+}
+
+TEST(StatisticsTest, EachChoiceHasItsOwnFigures) {
+  Statistics statistics(2, 3);
+  statistics.AddOutcome(0, 1, Outcome{}, absl::Milliseconds(3), absl::Seconds(0));
+  statistics.AddOutcome(1, 1, Outcome{}, absl::Milliseconds(5), absl::Seconds(1));
+  statistics.AddNotSent(1, 2, absl::Seconds(2), absl::Seconds(1));
+  const std::vector<Tally> rows = statistics.SumByChoice();
+  ASSERT_EQ(rows.size(), 3);
+  EXPECT_EQ(rows[0].succeeded + rows[0].failed, 0);
+  EXPECT_EQ(rows[1].succeeded, 2);
+  EXPECT_EQ(rows[2].failed, 1);
+  const Series series = statistics.series();
+  ASSERT_EQ(series.windows().size(), 5);
+  EXPECT_EQ(series.windows()[0].done, 1);
+  EXPECT_EQ(series.windows()[4].done, 2);
+  EXPECT_EQ(series.windows()[4].failed, 1);
 }
 
 TEST(StatisticsTest, PhasesAreRecordedWhereTheServerReportedThem) {
   Statistics statistics(1);
   PhaseDurations phases{};
   phases[kKernel] = absl::Milliseconds(4);
-  statistics.AddOutcome(0, Outcome{.phases = phases}, absl::Milliseconds(6));
-  statistics.AddOutcome(0, Outcome{}, absl::Milliseconds(6));
+  statistics.AddOutcome(0, 0, Outcome{.phases = phases}, absl::Milliseconds(6), {});
+  statistics.AddOutcome(0, 0, Outcome{}, absl::Milliseconds(6), {});
   const Tally sum = statistics.Sum();
   EXPECT_EQ(sum.phases[kKernel].count(), 1);
   EXPECT_EQ(sum.phases[kKernel].max(), absl::Milliseconds(4));

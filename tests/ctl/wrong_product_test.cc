@@ -7,11 +7,13 @@
 #include <string>
 
 #include "gemm/v1/gemm.grpc.pb.h"
+#include "tests/base/temporary_folder.h"
 #include "tests/ctl/served_gemmctl.h"
 
 namespace gemmd::ctl {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -107,6 +109,66 @@ TEST_F(BusyServerTest, ALoadTestCountsWhatIsRefusedInIt) {
   EXPECT_EQ(Gemmctl({"loadtest", "--requests", "5", "--warmup", "0", "--shape", "8x8x8"}),
             kExitFailed);
   EXPECT_THAT(out_.str(), HasSubstr("RESOURCE_EXHAUSTED"));
+}
+
+TEST_F(BusyServerTest, ObjectivesSayHowManyErrorsAreTooMany) {
+  service_.first_refused = service_.last_refused = 3;
+  EXPECT_EQ(Gemmctl({"loadtest", "--requests", "5", "--warmup", "0", "--shape", "8x8x8", "--slo",
+                     "errors<50%,p99<1h"}),
+            kExitOk)
+      << err_.str();
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("errors<50%"), HasSubstr("20%"), HasSubstr("held")));
+  service_.first_refused = service_.last_refused = 8;
+  EXPECT_EQ(Gemmctl({"loadtest", "--requests", "5", "--warmup", "0", "--shape", "8x8x8", "--slo",
+                     "errors<10%"}),
+            kExitVerdict);
+  EXPECT_THAT(out_.str(), HasSubstr("broken"));
+}
+
+TEST_F(WrongProductTest, AWrongProductIsWorseThanABrokenObjective) {
+  EXPECT_EQ(Gemmctl({"loadtest", "--requests", "5", "--warmup", "0", "--shape", "8x8x8",
+                     "--verify=1", "--slo", "p50<1us"}),
+            kExitWrongProduct);
+}
+
+TEST_F(WrongProductTest, FindRateSaysWhereNoRateHolds) {
+  EXPECT_EQ(Gemmctl({"loadtest", "--find-rate", "--rate", "0.02", "--slo", "p50<1us", "--duration",
+                     "10ms", "--warmup", "0", "--shape", "8x8x8"}),
+            kExitVerdict)
+      << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("no rate held"));
+}
+
+TEST_F(WrongProductTest, ASweepAndItsFilesHaveEachConcurrency) {
+  const TemporaryFolder folder;
+  const std::string csv = folder.Path("sweep.csv"), html = folder.Path("sweep.html");
+  EXPECT_EQ(Gemmctl({"loadtest", "--sweep", "concurrency=1..4", "--requests", "9", "--warmup", "0",
+                     "--shape", "8x8x8", "--csv", csv.c_str(), "--html", html.c_str()}),
+            kExitOk)
+      << err_.str();
+  EXPECT_THAT(folder.Content("sweep.csv"),
+              AllOf(HasSubstr("\n1,"), HasSubstr("\n2,"), HasSubstr("\n4,")));
+  EXPECT_THAT(folder.Content("sweep.html"),
+              AllOf(HasSubstr("Latency over concurrency"), HasSubstr("</svg>"),
+                    HasSubstr("--sweep concurrency=1..4"), Not(HasSubstr("<script"))));
+}
+
+TEST_F(WrongProductTest, RowsOfEachShapeAreInTheCsvFile) {
+  const TemporaryFolder folder;
+  const std::string csv = folder.Path("rows.csv");
+  EXPECT_EQ(Gemmctl({"loadtest", "--requests", "8", "--warmup", "0", "--shape", "8x8x8=3",
+                     "--shape", "4x4x4", "--csv", csv.c_str()}),
+            kExitOk)
+      << err_.str();
+  EXPECT_THAT(
+      folder.Content("rows.csv"),
+      AllOf(HasSubstr("row,8x8x8,auto,latency,,6,0,"), HasSubstr("row,4x4x4,auto,latency,,2,0,"),
+            HasSubstr("row,4x4x4,auto,kernel,"), HasSubstr("window,,,latency,0,")));
+}
+
+TEST_F(WrongProductTest, OptionsThatDoNotGoTogetherAreAUsageError) {
+  EXPECT_EQ(Gemmctl({"loadtest", "--find-rate"}), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("--find-rate needs --slo"));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "client/ctl/parsing/cli_options.h"
 #include "client/ctl/parsing/operand_spec.h"
 #include "nlohmann/json.hpp"
@@ -12,6 +14,7 @@ namespace gemmd::ctl {
 namespace {
 
 constexpr int kMaxConcurrency = 4096;
+constexpr double kFirstRate = 10;     // of --find-rate
 constexpr int kMostProducts = 65536;  // of a request: more than any server takes
 constexpr int kClosedConcurrency = 4;
 constexpr int kOpenConcurrency = 64;
@@ -31,6 +34,12 @@ absl::StatusOr<double> ParseRate(absl::string_view text) {
 absl::StatusOr<absl::Duration> ParseWarmup(absl::string_view text) {
   if (text == "0" || text == "0s") return absl::ZeroDuration();
   return ParseDuration(text);
+}
+
+absl::StatusOr<Arrivals> ParseArrivals(absl::string_view word) {
+  static constexpr std::pair<const char*, Arrivals> kArrivals[] = {{"uniform", Arrivals::kUniform},
+                                                                   {"poisson", Arrivals::kPoisson}};
+  return OneOf(word, kArrivals);
 }
 
 absl::StatusOr<Source> ParseSource(absl::string_view word) {
@@ -68,7 +77,15 @@ void DeclareLoop(CLI::App& command, LoadOptions& options) {
       ->type_name("PER-SECOND");
   AddParsed(command, "--max-delay", options.max_delay, ParseDuration,
             "Open loop: a request that is later than this is not sent, and counts as an error "
-            "NOT_SENT_IN_TIME [1s]")
+            "NOT_SENT_IN_TIME. The time that it waited stands among the latencies [1s]")
+      ->type_name("DURATION");
+  AddParsed(command, "--arrivals", options.arrivals, ParseArrivals,
+            "Open loop: requests come at equal distances, or as from many independent users, with "
+            "exponential gaps of the same mean [uniform]")
+      ->type_name("uniform|poisson");
+  AddParsed(command, "--ramp", options.ramp, ParseDuration,
+            "Before the warm-up the rate, or the concurrency of a closed loop, grows from nothing "
+            "in this time [none]")
       ->type_name("DURATION");
   AddParsed(command, "--duration", options.duration, ParseDuration,
             "How long to run after the warm-up [10s, or until --requests]")
@@ -120,7 +137,76 @@ void DeclareProducts(CLI::App& command, LoadOptions& options) {
       ->type_name("stream|keep|both");
 }
 
+void DeclareVerdicts(CLI::App& command, LoadOptions& options) {
+  AddParsed(command, "--slo", options.slo, ParseSlo,
+            "What must hold, separated by commas: p99<5ms, errors<0.1%, rate>200. Else the exit "
+            "status is 4")
+      ->type_name("OBJECTIVES");
+  command.add_flag("--find-rate", options.find_rate,
+                   "Search the highest rate that holds --slo in each third of --duration: double "
+                   "or halve from --rate [10], then halve the gap down to 1%");
+  AddParsed(command, "--sweep", options.sweep, ParseSweep,
+            "A test for each power of two of the concurrency, such as concurrency=1..256, in one "
+            "table")
+      ->type_name("concurrency=A..B");
+  command
+      .add_option("--compare", options.compare,
+                  "Compare with an earlier test, a file that --json wrote: faster, slower, the "
+                  "same or unclear. The exit status is 4 where it is slower")
+      ->type_name("FILE");
+  command
+      .add_option("--compare-by", options.compare_by,
+                  "The figure whose verdict is that of the test [p50]")
+      ->check(CLI::IsMember({"p50", "p90", "p99", "mean", "rate"}).description(""))
+      ->type_name("p50|p90|p99|mean|rate");
+  command
+      .add_option("--tolerance", options.tolerance,
+                  "Tests are the same where the interval of their ratio lies within this share of "
+                  "1 [0.05]")
+      ->check(CLI::Range(0.001, 1.0).description(""))
+      ->type_name("SHARE");
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<int>> ParseSweep(absl::string_view text) {
+  absl::string_view rest = text;
+  std::vector<absl::string_view> ends;
+  if (absl::ConsumePrefix(&rest, "concurrency=")) ends = absl::StrSplit(rest, "..");
+  int low = 0, high = 0;
+  if (ends.size() != 2 || !absl::SimpleAtoi(ends[0], &low) || !absl::SimpleAtoi(ends[1], &high) ||
+      low < 1 || high < low || high > kMaxConcurrency) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not concurrency=A..B with 1 <= A <= B <= ", kMaxConcurrency));
+  }
+  std::vector<int> sweep;
+  for (int concurrency = low; concurrency < high; concurrency *= 2) sweep.push_back(concurrency);
+  sweep.push_back(high);
+  return sweep;
+}
+
+absl::Status CheckOptions(const LoadOptions& options) {
+  const auto error = [](absl::string_view sentence) {
+    return absl::InvalidArgumentError(sentence);
+  };
+  if (options.find_rate && options.slo.empty()) return error("--find-rate needs --slo");
+  if (options.find_rate && options.requests > 0) {
+    return error("--find-rate takes --duration, not --requests");
+  }
+  if (options.find_rate && (!options.sweep.empty() || !options.compare.empty())) {
+    return error("--find-rate does not go with --sweep or --compare");
+  }
+  if (!options.sweep.empty() && (options.concurrency > 0 || options.open_loop())) {
+    return error("--sweep does not go with --concurrency or --rate");
+  }
+  if (!options.sweep.empty() && !options.compare.empty()) {
+    return error("--sweep does not go with --compare");
+  }
+  if (options.arrivals == Arrivals::kPoisson && !options.open_loop() && !options.find_rate) {
+    return error("--arrivals poisson needs --rate");
+  }
+  return absl::OkStatus();
+}
 
 const char* Name(Source source) {
   switch (source) {
@@ -157,6 +243,7 @@ absl::StatusOr<WeightedShape> ParseWeightedShape(absl::string_view text) {
 void DeclareLoadOptions(CLI::App& command, LoadOptions& options) {
   DeclareLoop(command, options);
   DeclareProducts(command, options);
+  DeclareVerdicts(command, options);
   AddParsed(command, "--verify", options.verify_fraction, ParseFraction,
             "Check this fraction of the products against a product in double precision, and each "
             "worker's first one of every shape and kernel. Without a value: 0.01")
@@ -173,6 +260,8 @@ void DeclareLoadOptions(CLI::App& command, LoadOptions& options) {
 }
 
 void ApplyDefaults(LoadOptions& options) {
+  if (options.find_rate && options.rate == 0) options.rate = kFirstRate;
+  if (!options.sweep.empty()) options.concurrency = options.sweep.back();
   if (options.concurrency == 0) {
     options.concurrency = options.open_loop() ? kOpenConcurrency : kClosedConcurrency;
   }
@@ -199,12 +288,14 @@ Json ToJson(const LoadOptions& options) {
                {"concurrency", options.concurrency}};
   if (options.open_loop()) {
     json["rate_per_second"] = options.rate;
+    json["arrivals"] = options.arrivals == Arrivals::kPoisson ? "poisson" : "uniform";
     json["max_delay_seconds"] = absl::ToDoubleSeconds(options.max_delay);
   }
   if (options.duration != absl::InfiniteDuration()) {
     json["duration_seconds"] = absl::ToDoubleSeconds(options.duration);
   }
   if (options.requests > 0) json["requests"] = options.requests;
+  json["ramp_seconds"] = absl::ToDoubleSeconds(options.ramp);
   json["warmup_seconds"] = absl::ToDoubleSeconds(options.warmup);
   json["timeout_seconds"] = absl::ToDoubleSeconds(options.timeout);
   json["shapes"] = shapes;

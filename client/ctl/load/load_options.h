@@ -7,6 +7,8 @@
 
 #include "absl/time/time.h"
 #include "client/ctl/context.h"
+#include "client/ctl/load/schedule.h"
+#include "client/ctl/load/slo.h"
 #include "client/ctl/parsing/parse.h"
 #include "gemmd/client/product.h"
 #include "gemmd/client/types.h"
@@ -33,6 +35,8 @@ struct LoadOptions {
   // closed loop, 64 in the open one.
   int concurrency = 0;
   double rate = 0;  // per second; 0: closed loop
+  Arrivals arrivals = Arrivals::kUniform;
+  absl::Duration ramp;  // before the warm-up
   absl::Duration duration = absl::InfiniteDuration();
   uint64_t requests = 0;
   absl::Duration warmup = absl::Seconds(1);
@@ -50,6 +54,14 @@ struct LoadOptions {
   int64_t verify_samples = 64;
   uint64_t seed = 1;
   std::string json;  // a file, or "-"
+  std::string csv;   // the same
+  std::string html;  // the same
+  std::vector<Objective> slo;
+  bool find_rate = false;
+  std::vector<int> sweep;  // concurrencies; empty: no sweep
+  std::string compare;     // a file of --json; empty: none
+  std::string compare_by = "p50";
+  double tolerance = 0.05;  // of the comparison
 
   int32_t products() const { return group > 0 ? group : batch; }  // of a request
   bool open_loop() const { return rate > 0; }
@@ -62,6 +74,12 @@ const char* Name(Sink sink);
 
 // Declares the options on `command`. `options` outlives the parsing.
 void DeclareLoadOptions(CLI::App& command, LoadOptions& options);
+
+// "concurrency=A..B": A, its doubles below B, and B.
+absl::StatusOr<std::vector<int>> ParseSweep(absl::string_view text);
+
+// INVALID_ARGUMENT for options that do not go together.
+absl::Status CheckOptions(const LoadOptions& options);
 
 // Fills in the defaults.
 void ApplyDefaults(LoadOptions& options);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/ctl/load/compare.h"
 #include "client/ctl/output/format.h"
 #include "client/ctl/output/table.h"
 #include "nlohmann/json.hpp"
@@ -32,8 +33,8 @@ Json LatencyJson(const Histogram& histogram) {
   return json;
 }
 
-void PrintTimes(std::ostream& out, const Tally& tally, size_t width) {
-  Table table({{"ms"},
+void PrintTimes(std::ostream& out, const std::string& title, const Tally& tally, size_t width) {
+  Table table({{title},
                {"p50", Align::kRight},
                {"p90", Align::kRight, Fit::kDrop},
                {"p95", Align::kRight, Fit::kDrop},
@@ -61,6 +62,42 @@ void PrintTimes(std::ostream& out, const Tally& tally, size_t width) {
 }
 
 }  // namespace
+
+std::string ToCsv(const LoadResult& result) {
+  std::string csv = "kind,shape,kernel,phase,start_seconds,done,failed,per_second";
+  for (const auto& [name, percentile] : kPercentiles) absl::StrAppend(&csv, ",", name, "_seconds");
+  absl::StrAppend(&csv, ",max_seconds,mean_seconds\n");
+  const auto add = [&](const LoadRow& row, const char* phase, const Histogram& histogram) {
+    absl::StrAppend(&csv, "row,", row.shape, ",", row.kernel, ",", phase, ",,", histogram.count(),
+                    ",", row.tally.failed, ",",
+                    result.PerSecond(static_cast<double>(histogram.count())));
+    const auto append = [&](absl::Duration value) {
+      absl::StrAppend(&csv, ",");
+      if (histogram.count() > 0) absl::StrAppend(&csv, absl::ToDoubleSeconds(value));
+    };
+    for (const auto& [name, percentile] : kPercentiles) append(histogram.Percentile(percentile));
+    append(histogram.max());
+    append(histogram.mean());
+    absl::StrAppend(&csv, "\n");
+  };
+  for (const LoadRow& row : result.rows) {
+    add(row, "latency", row.tally.latency);
+    for (size_t i = 0; i < kPhaseCount; ++i) add(row, kPhaseNames[i], row.tally.phases[i]);
+  }
+  const double seconds = absl::ToDoubleSeconds(result.series.length());
+  for (size_t i = 0; i < result.series.windows().size(); ++i) {
+    const Window& window = result.series.windows()[i];
+    absl::StrAppend(&csv, "window,,,latency,", static_cast<double>(i) * seconds, ",", window.done,
+                    ",", window.failed, ",", static_cast<double>(window.done) / seconds);
+    for (const auto& [name, percentile] : kPercentiles) {
+      absl::StrAppend(&csv, ",");
+      if (window.latencies.empty()) continue;
+      absl::StrAppend(&csv, absl::ToDoubleSeconds(PercentileOf(window, percentile)));
+    }
+    absl::StrAppend(&csv, ",,\n");
+  }
+  return csv;
+}
 
 double LoadResult::PerSecond(double amount) const {
   return wall > absl::ZeroDuration() ? amount / absl::ToDoubleSeconds(wall) : 0;
@@ -102,7 +139,15 @@ void PrintLoadTable(std::ostream& out, const LoadResult& result, size_t width) {
       {"received/s", BytesText(result.PerSecond(static_cast<double>(tally.bytes_received)))});
   summary.Print(out, width);
   out << '\n';
-  PrintTimes(out, tally, width);
+  PrintTimes(out, "ms", tally, width);
+  if (result.rows.size() < 2) return;
+  for (const LoadRow& row : result.rows) {
+    out << '\n'
+        << row.shape << ' ' << row.kernel << ": " << row.tally.succeeded << " succeeded, "
+        << row.tally.failed << " failed, " << NumberText(result.PerSecond(row.tally.flops) / 1e12)
+        << " TFLOPS\n";
+    PrintTimes(out, "ms", row.tally, width);
+  }
 }
 
 Json ToJson(const LoadResult& result) {
@@ -113,6 +158,20 @@ Json ToJson(const LoadResult& result) {
   }
   Json phases = Json::object();
   for (size_t i = 0; i < kPhaseCount; ++i) phases[kPhaseNames[i]] = LatencyJson(tally.phases[i]);
+  Json rows = Json::array();
+  for (const LoadRow& row : result.rows) {
+    Json of_row = Json::object();
+    for (size_t i = 0; i < kPhaseCount; ++i) {
+      of_row[kPhaseNames[i]] = LatencyJson(row.tally.phases[i]);
+    }
+    rows.push_back({{"shape", row.shape},
+                    {"kernel", row.kernel},
+                    {"succeeded", row.tally.succeeded},
+                    {"failed", row.tally.failed},
+                    {"tflops", result.PerSecond(row.tally.flops) / 1e12},
+                    {"latency_seconds", LatencyJson(row.tally.latency)},
+                    {"server_phase_seconds", of_row}});
+  }
   Json verification = {{"checked", tally.verified}, {"wrong", tally.wrong}};
   if (tally.wrong > 0) verification["first_wrong"] = tally.first_wrong;
   return {
@@ -129,7 +188,9 @@ Json ToJson(const LoadResult& result) {
       {"bytes_received_per_second", result.PerSecond(static_cast<double>(tally.bytes_received))},
       {"latency_seconds", LatencyJson(tally.latency)},
       {"server_phase_seconds", phases},
-      {"verification", verification}};
+      {"verification", verification},
+      {"rows", rows},
+      {"series", ToJson(result.series)}};
 }
 
 }  // namespace gemmd::ctl

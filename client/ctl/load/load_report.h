@@ -3,6 +3,7 @@
 
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "client/ctl/context.h"
@@ -11,10 +12,19 @@
 
 namespace gemmd::ctl {
 
+// The requests of one shape with one kernel.
+struct LoadRow {
+  std::string shape;
+  std::string kernel;
+  Tally tally;
+};
+
 struct LoadResult {
   // From the end of the warm-up to the end of the last counted request.
   absl::Duration wall;
   Tally tally;
+  std::vector<LoadRow> rows;
+  Series series;
   bool interrupted = false;
   int32_t products = 1;  // of each request
 
@@ -35,5 +45,9 @@ std::string LiveLine(absl::Duration elapsed, absl::Duration since_last, const In
 void PrintLoadTable(std::ostream& out, const LoadResult& result, size_t width = 0);
 
 Json ToJson(const LoadResult& result);
+
+// A line of names, then a line for each phase of each shape and kernel (`kind` is "row"), then one
+// for each window of time ("window").
+std::string ToCsv(const LoadResult& result);
 
 }  // namespace gemmd::ctl

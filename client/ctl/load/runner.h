@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "client/ctl/load/clock.h"
 #include "client/ctl/load/schedule.h"
 #include "client/ctl/load/statistics.h"
@@ -22,6 +23,9 @@ class Caller {
   // call.
   virtual Outcome Call(const Slot& slot) = 0;
 
+  // The slot's choice of shape and kernel, below the number of choices of the statistics.
+  virtual size_t ChoiceOf(const Slot&) const { return 0; }
+
   // Checks the product of the last call, if this slot is to be checked. Not part of the
   // latency.
   virtual Verdict Finish(const Slot& slot) = 0;
@@ -30,7 +34,8 @@ class Caller {
 struct RunPlan {
   SchedulePlan schedule;
   // A request of the open loop that no worker has started within this time of its
-  // planned start is not sent, and counts as an error.
+  // planned start is not sent, and counts as an error. The time that it waited stands among the
+  // latencies.
   absl::Duration max_delay = absl::Seconds(1);
 };
 
@@ -40,7 +45,7 @@ struct RunPlan {
 // Returns when every request has ended, with the time from the end of the warm-up
 // until then.
 absl::Duration RunLoad(const RunPlan& plan, Clock& clock,
-                       const std::vector<std::unique_ptr<Caller>>& callers,
+                       absl::Span<const std::unique_ptr<Caller>> callers,
                        const std::atomic<bool>& stop, Statistics& statistics,
                        const std::function<void(absl::Duration)>& each_second);
 

@@ -1,23 +1,34 @@
 // When each request of a load test is due.
 //
-// Closed loop: a request is due when a worker is free for it. Open loop: the i-th
-// request is due i / rate after the start, no matter how long earlier ones take. Its
-// latency counts from then, so the stall of a server shows in every request that
-// waited.
+// Closed loop: a request is due when a worker is free for it. Open loop: requests are due at a
+// constant rate or as a Poisson process, no matter how long earlier ones take. Latency counts from
+// then, so the stall of a server shows in every request that waited.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <random>
 
 #include "absl/time/time.h"
 #include "client/ctl/load/clock.h"
 
 namespace gemmd::ctl {
 
+// The gaps between requests of the open loop.
+enum class Arrivals {
+  kUniform,  // all alike
+  kPoisson,  // exponential, as from many independent users
+};
+
 struct SchedulePlan {
   // Requests per second; 0: closed loop.
   double rate = 0;
+  Arrivals arrivals = Arrivals::kUniform;
+  // The rate of the open loop grows from 0 to `rate` in this time, linearly.
+  absl::Duration ramp;
+  uint64_t seed = 1;  // of Poisson arrivals
   // Requests due within this time of the start are sent, but not counted.
   absl::Duration warmup;
   // The time of the counted part; InfiniteDuration where only `requests` ends the
@@ -49,17 +60,24 @@ class Schedule {
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
   // Waits for the slot's planned time. False where the test was stopped before.
-  bool WaitFor(const Slot& slot);
+  bool WaitFor(const Slot& slot) { return WaitUntil(slot.planned); }
+  bool WaitUntil(absl::Duration since_start);
 
   // The time since the start.
   absl::Duration Elapsed() { return clock_.Now() - start_; }
 
  private:
+  // The planned time of a request that has `before` expected ones before it.
+  absl::Duration TimeOf(double before) const;
+
   const SchedulePlan plan_;
   Clock& clock_;
   const absl::Duration start_;
-  std::atomic<uint64_t> next_index_{0};
-  std::atomic<uint64_t> counted_{0};
+  std::mutex mutex_;  // of those below
+  std::mt19937_64 random_;
+  uint64_t next_index_ = 0;
+  uint64_t counted_ = 0;
+  double expected_ = 0;  // requests before the next one
   std::atomic<bool> stopped_{false};
 };
 

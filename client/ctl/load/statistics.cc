@@ -33,14 +33,22 @@ void Tally::Merge(const Tally& other) {
   for (size_t i = 0; i < kPhaseCount; ++i) phases[i].Merge(other.phases[i]);
 }
 
-Statistics::Statistics(size_t shards) {
-  for (size_t i = 0; i < shards; ++i) shards_.push_back(std::make_unique<Shard>());
+Statistics::Statistics(size_t shards, size_t choices) : choices_(choices) {
+  for (size_t i = 0; i < shards; ++i) {
+    shards_.push_back(std::make_unique<Shard>());
+    shards_.back()->tallies.resize(choices);
+  }
 }
 
-void Statistics::AddOutcome(size_t worker, const Outcome& outcome, absl::Duration latency) {
+void Statistics::AddOutcome(size_t worker, size_t choice, const Outcome& outcome,
+                            absl::Duration latency, absl::Duration at) {
+  {
+    const std::lock_guard lock(series_mutex_);
+    outcome.status.ok() ? series_.AddSuccess(at, latency) : series_.AddFailure(at);
+  }
   Shard& shard = ShardOf(worker);
   const std::lock_guard lock(shard.mutex);
-  Tally& tally = shard.tally;
+  Tally& tally = shard.tallies[choice];
   ++shard.interval.done;
   if (!outcome.status.ok()) {
     AddError(tally, absl::StatusCodeToString(outcome.status.code()),
@@ -58,43 +66,61 @@ void Statistics::AddOutcome(size_t worker, const Outcome& outcome, absl::Duratio
   }
 }
 
-void Statistics::AddNotSent(size_t worker, absl::Duration late) {
+void Statistics::AddNotSent(size_t worker, size_t choice, absl::Duration late, absl::Duration at) {
+  {
+    const std::lock_guard lock(series_mutex_);
+    series_.AddFailure(at, late);
+  }
   Shard& shard = ShardOf(worker);
   const std::lock_guard lock(shard.mutex);
   ++shard.interval.done;
+  shard.interval.latency.Record(late);
+  shard.tallies[choice].latency.Record(late);
   AddError(
-      shard.tally, kNotSentInTime,
+      shard.tallies[choice], kNotSentInTime,
       absl::StrCat("every worker was busy until ", DurationText(late), " after the planned time"));
 }
 
-void Statistics::AddVerdict(size_t worker, const Verdict& verdict) {
+void Statistics::AddVerdict(size_t worker, size_t choice, const Verdict& verdict) {
   if (!verdict.checked && verdict.fetched.ok()) return;
   Shard& shard = ShardOf(worker);
   const std::lock_guard lock(shard.mutex);
+  Tally& tally = shard.tallies[choice];
   if (!verdict.fetched.ok()) {
-    --shard.tally.succeeded;
-    return AddError(shard.tally, absl::StatusCodeToString(verdict.fetched.code()),
+    --tally.succeeded;
+    return AddError(tally, absl::StatusCodeToString(verdict.fetched.code()),
                     gemm::EscapeControls(verdict.fetched.message()));
   }
-  ++shard.tally.verified;
+  ++tally.verified;
   if (verdict.right) return;
-  if (shard.tally.wrong++ == 0) shard.tally.first_wrong = verdict.explanation;
+  if (tally.wrong++ == 0) tally.first_wrong = verdict.explanation;
+}
+
+std::vector<Tally> Statistics::SumByChoice() const {
+  std::vector<Tally> sums(choices_);
+  for (const auto& shard : shards_) {
+    const std::lock_guard lock(shard->mutex);
+    for (size_t i = 0; i < choices_; ++i) sums[i].Merge(shard->tallies[i]);
+  }
+  return sums;
 }
 
 Tally Statistics::Sum() const {
   Tally sum;
-  for (const auto& shard : shards_) {
-    const std::lock_guard lock(shard->mutex);
-    sum.Merge(shard->tally);
-  }
+  for (const Tally& tally : SumByChoice()) sum.Merge(tally);
   return sum;
+}
+
+Series Statistics::series() const {
+  const std::lock_guard lock(series_mutex_);
+  return series_;
 }
 
 uint64_t Statistics::failed() const {
   uint64_t failed = 0;
   for (const auto& shard : shards_) {
     const std::lock_guard lock(shard->mutex);
-    failed += shard->tally.failed;
+    for (const Tally& tally : shard->tallies) failed += tally.failed;
   }
   return failed;
 }

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "client/ctl/load/histogram.h"
+#include "client/ctl/load/series.h"
 #include "client/ctl/output/phases.h"
 
 namespace gemmd::ctl {
@@ -51,8 +52,9 @@ struct Tally {
   uint64_t verified = 0;
   uint64_t wrong = 0;
   std::string first_wrong;
-  // Only of requests that succeeded.
+  // Requests that succeeded, and the waits of those that were not sent in time.
   Histogram latency;
+  // Only of requests that succeeded.
   std::array<Histogram, kPhaseCount> phases;
 
   void Merge(const Tally& other);
@@ -70,15 +72,20 @@ struct Interval {
 // Collects from many threads. Thread-safe.
 class Statistics {
  public:
-  // Workers share `shards` locks by their number.
-  explicit Statistics(size_t shards);
+  // Workers share `shards` locks by their number. A request is one of `choices`.
+  explicit Statistics(size_t shards, size_t choices = 1);
 
-  void AddOutcome(size_t worker, const Outcome& outcome, absl::Duration latency);
-  void AddNotSent(size_t worker, absl::Duration late);
-  void AddVerdict(size_t worker, const Verdict& verdict);
+  // `at`: the time since the end of the warm-up.
+  void AddOutcome(size_t worker, size_t choice, const Outcome& outcome, absl::Duration latency,
+                  absl::Duration at);
+  void AddNotSent(size_t worker, size_t choice, absl::Duration late, absl::Duration at);
+  void AddVerdict(size_t worker, size_t choice, const Verdict& verdict);
 
   // Everything so far.
   Tally Sum() const;
+  // The same, by choice.
+  std::vector<Tally> SumByChoice() const;
+  Series series() const;
 
   // Requests that failed so far, without the cost of Sum.
   uint64_t failed() const;
@@ -89,13 +96,16 @@ class Statistics {
  private:
   struct Shard {
     mutable std::mutex mutex;
-    Tally tally;
+    std::vector<Tally> tallies;  // by choice
     Interval interval;
   };
 
   Shard& ShardOf(size_t worker) { return *shards_[worker % shards_.size()]; }
 
+  const size_t choices_;
   std::vector<std::unique_ptr<Shard>> shards_;
+  mutable std::mutex series_mutex_;
+  Series series_;
 };
 
 }  // namespace gemmd::ctl

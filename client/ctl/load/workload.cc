@@ -149,6 +149,8 @@ class Workload::ProductCaller : public Caller {
     return Make(workload_.client_, workload_.mix_.Choice(slot.index));
   }
 
+  size_t ChoiceOf(const Slot& slot) const override { return workload_.mix_.Choice(slot.index); }
+
   Verdict Finish(const Slot& slot) override {
     const size_t choice = workload_.mix_.Choice(slot.index);
     const bool first = seen_.insert(choice).second;

@@ -70,6 +70,9 @@ class Workload {
   // error, so that a test that the server cannot serve does not start.
   absl::Status Try(Caller& caller);
 
+  // The number of shapes times that of kernels. A request asks for one of them.
+  size_t choices() const { return options_.shapes.size() * options_.kernels.size(); }
+
  private:
   class ProductCaller;
 
