@@ -135,6 +135,7 @@ EngineImpl::EngineImpl(const EngineOptions& options, EngineObserver* observer,
     core_.schedulers.push_back(
         std::make_unique<Scheduler>(*device, *core_.queue_limit, filled.max_queue_wait));
     core_.costs.push_back(std::make_unique<CostModel>(device->info().caps.target));
+    core_.placed.push_back(std::make_unique<PlacedWork>());
   }
   core_.tuning.Set(std::make_shared<const Tuning>(tuning, core_.devices));
   if (!filled.tuning_tables.empty() || !filled.idle_tuning.empty()) {

@@ -36,12 +36,12 @@ TEST_F(DeviceLossTest, AKernelThatHangsEndsItsJobAndTheErrorSaysWhy) {
   ASSERT_NO_FATAL_FAILURE(Await([&] { return device(0).hung(); }));
   EXPECT_TRUE(StatsOf(0).health.ok()) << "not before its time";
   LetHangsTimeOut();
-  for (Attempt* attempt : {&hangs, &behind}) {
-    const absl::Status status = End(*attempt);
-    EXPECT_TRUE(absl::IsUnavailable(status));
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("device host:0 is lost"), HasSubstr("--job-timeout")));
-  }
+  const absl::Status status = End(hangs), next = End(behind);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("device host:0 is lost"), HasSubstr("--job-timeout")));
+  // Where it came late, it was sent to the other device, with copies of both.
+  EXPECT_TRUE(next.ok() || next == status) << next;
   EXPECT_EQ(StatsOf(0).loss.hangs, 1);
   EXPECT_EQ(StatsOf(1).loss.hangs, 0);
 }
@@ -80,6 +80,7 @@ TEST_F(DeviceLossTest, AHangIsNoticedAfterItsJobWasCancelled) {
 // A small job that waits behind a large one does not hang.
 TEST_F(DeviceLossTest, AJobGetsTheTimeOfTheLargestThatIsUnderWay) {
   EngineOptions options = TwoFaultyDevices();
+  options.devices = "faulty:1";  // so that nothing goes elsewhere
   options.streams_per_device = 8;
   options.device_memory_bytes = 64 * kMiB;
   options.job_timeout = absl::Minutes(1);

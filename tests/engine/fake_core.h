@@ -27,6 +27,7 @@ struct FakeCore {
       core.schedulers.push_back(std::make_unique<Scheduler>(*core.devices.back(), *core.queue_limit,
                                                             options.max_queue_wait));
       core.costs.push_back(std::make_unique<CostModel>(core.devices.back()->info().caps.target));
+      core.placed.push_back(std::make_unique<PlacedWork>());
     }
     core.timer = std::make_unique<Timer>();
     core.store = std::make_unique<MatrixStore>(core.devices.size(), options.store_bytes,

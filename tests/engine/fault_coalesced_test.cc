@@ -31,6 +31,8 @@ class SharedLaunchFaults : public FaultTest, public ::testing::WithParamInterfac
   void SetUp() override {
     EngineOptions options = TwoFaultyDevices();
     options.max_coalesced_jobs = 8;
+    // No room for copies: jobs stay on the device of their matrix, though it hangs.
+    options.store_bytes = Shape{kK, kN, gemm::DType::kF32}.pitched_bytes();
     Make(options);
     b_ = PutWhole(kK, kN, kSeedB, 0);
     b_of_other_ = PutWhole(kK, kN, kSeedB, 1);

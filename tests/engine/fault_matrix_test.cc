@@ -35,7 +35,11 @@ class FaultMatrix : public FaultTest,
                     public ::testing::WithParamInterface<std::tuple<Phase, Trouble>> {
  protected:
   void SetUp() override {
-    Make(TwoFaultyDevices());
+    EngineOptions options = TwoFaultyDevices();
+    // No room for a copy of A on device 1: its jobs wait on device 0, though that hangs.
+    options.store_bytes = Shape{kM, kK, gemm::DType::kF32}.pitched_bytes() +
+                          2 * Shape{kK, kN, gemm::DType::kF32}.pitched_bytes();
+    Make(options);
     a_ = PutWhole(kM, kK, kSeedA, 0);
     b_elsewhere_ = PutWhole(kK, kN, kSeedB, 1);
     a_of_other_ = PutWhole(kM, kK, kSeedA, 1);

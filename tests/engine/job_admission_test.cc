@@ -373,6 +373,7 @@ class Copied final : public Replica {
   CopyRoute route() const override { return CopyRoute::kPeer; }
   void Await(absl::AnyInvocable<void(absl::Status)> done) override { done(absl::OkStatus()); }
   void Abort() override {}
+  uint64_t missing_bytes() const override { return 0; }
   bool complete() const override { return true; }
   bool failed() const override { return false; }
 

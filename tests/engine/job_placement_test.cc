@@ -1,8 +1,7 @@
-// Which device a job goes to, by the streams that are free for it.
+// Which device a job goes to, by the work that was placed on each and the operands that it lacks.
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,15 +11,6 @@
 
 namespace gemmd {
 namespace {
-
-// Keeps its stream.
-class Holding final : public Runnable {
- public:
-  void Run(StreamLease stream) override { lease_ = std::move(stream); }
-
- private:
-  StreamLease lease_;
-};
 
 // Two devices with streams of both kinds.
 class JobPlacementTest : public ::testing::Test {
@@ -41,12 +31,9 @@ class JobPlacementTest : public ::testing::Test {
     const auto memory = *fake_.core.AllocateMatrix(device, shape, Lifetime::kMatrix);
     return {std::nullopt, FromResident{{.id = store.Add(std::move(room), memory)->id}, false}};
   }
-  void Run(size_t device, int jobs, int band) {
-    for (int i = 0; i < jobs; ++i) {
-      busy_.push_back(std::make_shared<Holding>());
-      const StreamClaim claim{.flow = "busy", .cost = {.band = band}};
-      ASSERT_TRUE(fake_.core.schedulers[device]->Submit(busy_.back(), claim).ok());
-    }
+  // Work that waits or runs there.
+  void Place(size_t device, absl::Duration time, bool quick) {
+    placed_.push_back(fake_.core.placed[device]->Add(time, quick));
   }
   size_t DeviceOf(const JobSpec& spec) {
     const absl::StatusOr<AdmittedJob> job = AdmitJob(fake_.core, spec);
@@ -56,38 +43,65 @@ class JobPlacementTest : public ::testing::Test {
 
   TestClock clock_;
   FakeCore fake_{Roomy(), 2, {.streams = 2, .quick_streams = 2, .memory_bytes = 8 * kMiB}};
-  std::vector<std::shared_ptr<Holding>> busy_;
+  std::vector<PlacedWork::Share> placed_;
 };
 
-TEST_F(JobPlacementTest, ADeviceWhoseQuickStreamsAloneAreFreeIsBusyForALargeJob) {
+TEST_F(JobPlacementTest, ABusyDeviceSharesWithTheOtherHolder) {
   JobSpec spec;
   spec.a = Resident(0, kLarger);
   spec.b = Resident(1, kLarge);
   EXPECT_EQ(DeviceOf(spec), 0u) << "the smaller operand moves";
-  Run(0, 2, 1);
+  Place(0, absl::Milliseconds(100), false);
   EXPECT_EQ(DeviceOf(spec), 1u);
-  Run(1, 2, 1);
-  EXPECT_EQ(DeviceOf(spec), 0u) << "both are";
+  Place(1, absl::Milliseconds(200), false);
+  EXPECT_EQ(DeviceOf(spec), 0u) << "both are busy";
 }
 
-TEST_F(JobPlacementTest, AndNotForAQuickOne) {
+TEST_F(JobPlacementTest, LargeJobsKeepNoQuickOneAway) {
   JobSpec spec;
   spec.a = Resident(0, kTiny);
   spec.b = Resident(1, {16, 8, gemm::DType::kF32});
-  Run(0, 2, 1);
+  Place(0, absl::Milliseconds(100), false);
   EXPECT_EQ(DeviceOf(spec), 0u);
-  Run(0, 2, kQuickBand);
+  Place(0, absl::Milliseconds(100), true);
   EXPECT_EQ(DeviceOf(spec), 1u);
 }
 
-TEST_F(JobPlacementTest, ALargeJobWithoutResidentOperandsGoesWhereAStreamIsFreeForIt) {
-  Run(0, 2, 1);
-  Run(1, 2, kQuickBand);
-  Run(1, 1, 1);
+TEST_F(JobPlacementTest, AJobWithoutResidentOperandsGoesWhereLessWorkIsPlaced) {
+  Place(0, absl::Milliseconds(20), false);
+  for (int i = 0; i < 3; ++i) Place(1, absl::Milliseconds(5), false);
   JobSpec spec;
   spec.a = {kLarge, FromPayload{}};
   spec.b = spec.a;
-  EXPECT_EQ(DeviceOf(spec), 1u) << "three jobs run there, and two on the other";
+  EXPECT_EQ(DeviceOf(spec), 1u) << "three jobs there take less time than one on the other";
+}
+
+TEST_F(JobPlacementTest, OneResidentMatrixIsBroughtToADeviceWhereItsJobEndsSooner) {
+  JobSpec spec;
+  spec.a = {kLarge, FromPayload{}};
+  spec.b = Resident(0, kLarge);
+  EXPECT_EQ(DeviceOf(spec), 0u);
+  Place(0, absl::Milliseconds(100), false);
+  const absl::StatusOr<AdmittedJob> job = AdmitJob(fake_.core, spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->device_index, 1u);
+  EXPECT_TRUE((*job->holdings)[Role::kB].replica);
+}
+
+// The jobs that were admitted count, whether their payload has come or not.
+TEST_F(JobPlacementTest, AdmittedJobsAreWorkUntilTheyEnd) {
+  JobSpec spec;
+  spec.a = {kLarge, FromPayload{}};
+  spec.b = spec.a;
+  std::vector<AdmittedJob> jobs;
+  std::vector<int> on(2);
+  for (int i = 0; i < 4; ++i) {
+    jobs.push_back(*AdmitJob(fake_.core, spec));
+    ++on[jobs.back().device_index];
+  }
+  EXPECT_EQ(on, (std::vector<int>{2, 2}));
+  jobs.clear();
+  EXPECT_EQ(fake_.core.placed[0]->backlog(false), absl::ZeroDuration());
 }
 
 }  // namespace

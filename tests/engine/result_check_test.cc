@@ -76,6 +76,7 @@ class ResultCheckTest : public ::testing::Test {
     core.schedulers.push_back(std::make_unique<Scheduler>(*core.devices.back(), *core.queue_limit,
                                                           options.max_queue_wait));
     core.costs.push_back(std::make_unique<CostModel>(gemm::Target::kHost));
+    core.placed.push_back(std::make_unique<PlacedWork>());
     core.losses = std::make_shared<DeviceLosses>(core);
     core.store =
         std::make_unique<MatrixStore>(1, options.store_bytes, options.max_matrices, *core.timer);

@@ -52,6 +52,10 @@ class StoreTest : public ::testing::Test {
     EXPECT_TRUE(pin.ok()) << pin.status();
     return pin.ok() ? *std::move(pin) : MatrixPin();
   }
+  // Complete or under way.
+  bool HasReplica(const MatrixPin& pin, size_t device) const {
+    return store_.MissingBytes(pin, device) != kShape.pitched_bytes();
+  }
   bool IsThere(const std::string& id) { return store_.Pin({.id = id}).ok(); }
   void PassTime(absl::Duration time) {
     clock_.Advance(time);

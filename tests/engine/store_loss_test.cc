@@ -16,6 +16,7 @@ class WholeReplica final : public Replica {
   CopyRoute route() const override { return CopyRoute::kPeer; }
   void Await(absl::AnyInvocable<void(absl::Status)> done) override { done(absl::OkStatus()); }
   void Abort() override {}
+  uint64_t missing_bytes() const override { return is_complete ? 0 : 1; }
   bool complete() const override { return is_complete; }
   bool failed() const override { return false; }
 
@@ -191,13 +192,13 @@ class StoreMoveTest : public StoreLossTest {
 TEST_F(StoreMoveTest, TheOtherReplicaStays) {
   for (const size_t device : {1, 2}) AddReplica(Pin(id_), device);
   LoseFirst();
-  EXPECT_TRUE(store_.HasReplica(Pin(id_), other_));
+  EXPECT_TRUE(HasReplica(Pin(id_), other_));
   EXPECT_EQ(store_.idle_replica_bytes(now_), 0u);
   EXPECT_EQ(store_.idle_replica_bytes(other_), 10u);
   { EXPECT_TRUE(store_.PinReplica(Pin(id_), other_)); }
   EXPECT_EQ(store_.idle_replica_bytes(other_), 10u) << "idle again";
   EXPECT_TRUE(store_.DropIdleReplica(other_));
-  EXPECT_FALSE(store_.HasReplica(Pin(id_), other_));
+  EXPECT_FALSE(HasReplica(Pin(id_), other_));
   EXPECT_EQ(store_.used_bytes(other_), 0u);
   EXPECT_EQ(store_.used_bytes(now_), 10u);
   ASSERT_TRUE(store_.Delete({.id = id_}).ok());
@@ -224,7 +225,7 @@ TEST_F(StoreMoveTest, AReplicaInUseStaysAndIsIdleAfterwards) {
   EXPECT_EQ(store_.used_bytes(0), 0u);
   EXPECT_EQ(store_.idle_replica_bytes(now_), 0u);
   EXPECT_EQ(store_.idle_replica_bytes(other_), 10u);
-  EXPECT_TRUE(store_.HasReplica(Pin(id_), other_));
+  EXPECT_TRUE(HasReplica(Pin(id_), other_));
   ASSERT_TRUE(store_.Delete({.name = "x"}).ok());
   ExpectNothingHeld();
 }
@@ -235,7 +236,7 @@ TEST_F(StoreMoveTest, AReplicaThatIsNotCompleteGoes) {
   AddReplica(old, 2);
   LoseFirst();
   EXPECT_EQ(now_, 2u);
-  EXPECT_FALSE(store_.HasReplica(Pin(id_), 1));
+  EXPECT_FALSE(HasReplica(Pin(id_), 1));
   under_way = ReplicaPin();
   old = MatrixPin();
   EXPECT_EQ(store_.used_bytes(1), 0u);

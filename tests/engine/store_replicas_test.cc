@@ -14,6 +14,7 @@ class FakeReplica final : public Replica {
   CopyRoute route() const override { return route_; }
   void Await(absl::AnyInvocable<void(absl::Status)> done) override { done(absl::OkStatus()); }
   void Abort() override { ++aborted; }
+  uint64_t missing_bytes() const override { return is_complete ? 0 : 1; }
   bool complete() const override { return is_complete; }
   bool failed() const override { return has_failed; }
 
@@ -40,8 +41,23 @@ class StoreReplicasTest : public StoreTest {
 
 TEST_F(StoreReplicasTest, ThereIsNoneBeforeOneWasAdded) {
   const MatrixPin pin = Pin(Put(0, 10));
-  EXPECT_FALSE(store_.HasReplica(pin, 1));
+  EXPECT_FALSE(HasReplica(pin, 1));
   EXPECT_FALSE(store_.PinReplica(pin, 1));
+}
+
+TEST_F(StoreReplicasTest, WhatADeviceLacksOfAMatrix) {
+  const MatrixPin pin = Pin(Put(0, 10));
+  const auto replica = std::make_shared<FakeReplica>();
+  replica->is_complete = false;
+  const ReplicaPin held = Add(pin, 30, replica);
+  EXPECT_EQ(store_.MissingBytes(pin, 0), 0u);
+  EXPECT_EQ(store_.MissingBytes(pin, 1), 1u) << "under way";
+  EXPECT_EQ(store_.MissingBytes(pin, 2), kShape.pitched_bytes());
+  devices_[0]->health = absl::UnavailableError("lost");
+  EXPECT_EQ(store_.MissingBytes(pin, 1), std::nullopt) << "never to be complete";
+  EXPECT_EQ(store_.MissingBytes(pin, 2), std::nullopt);
+  replica->is_complete = true;
+  EXPECT_EQ(store_.MissingBytes(pin, 1), 0u);
 }
 
 TEST_F(StoreReplicasTest, AnAddedOneIsFoundOnItsDeviceAlone) {
@@ -50,8 +66,7 @@ TEST_F(StoreReplicasTest, AnAddedOneIsFoundOnItsDeviceAlone) {
   const ReplicaPin first = Add(pin, 30, replica);
   EXPECT_EQ(first.replica(), replica);
   EXPECT_FALSE(first.reused());
-  EXPECT_TRUE(store_.HasReplica(pin, 1));
-  EXPECT_FALSE(store_.HasReplica(pin, 0));
+  EXPECT_TRUE(HasReplica(pin, 1));
   const ReplicaPin second = store_.PinReplica(pin, 1);
   EXPECT_EQ(second.replica(), replica);
   EXPECT_TRUE(second.reused());
@@ -109,7 +124,7 @@ TEST_F(StoreReplicasTest, OneThatIsNotCompleteIsAbandonedWithItsLastUser) {
   EXPECT_EQ(replica->aborted, 0);
   second = ReplicaPin();
   EXPECT_EQ(replica->aborted, 1);
-  EXPECT_FALSE(store_.HasReplica(pin, 1));
+  EXPECT_FALSE(HasReplica(pin, 1));
   EXPECT_EQ(replica.use_count(), 1);
   EXPECT_EQ(store_.used_bytes(1), 0u);
 }
@@ -120,13 +135,13 @@ TEST_F(StoreReplicasTest, AFailedOneMakesWayForTheNext) {
   ReplicaPin user = Add(pin, 30, failed);
   failed->is_complete = false;
   failed->has_failed = true;
-  EXPECT_FALSE(store_.HasReplica(pin, 1));
+  EXPECT_FALSE(HasReplica(pin, 1));
   EXPECT_FALSE(store_.PinReplica(pin, 1));
   const auto next = std::make_shared<FakeReplica>();
   const ReplicaPin again = Add(pin, 30, next);
   EXPECT_EQ(again.replica(), next);
   user = ReplicaPin();
-  EXPECT_TRUE(store_.HasReplica(pin, 1)) << "the failed one's user took the new one away";
+  EXPECT_TRUE(HasReplica(pin, 1)) << "the failed one's user took the new one away";
   EXPECT_EQ(store_.used_bytes(1), 30u);
 }
 
@@ -137,9 +152,9 @@ TEST_F(StoreReplicasTest, TheLeastRecentlyUsedIdleOnesMakeRoom) {
   for (const MatrixPin* pin : {&a, &b, &c}) Add(*pin, 300);
   (void)store_.PinReplica(a, 1);  // used again: now b is the oldest
   const StoreReservation room = Reserve(1, 400);
-  EXPECT_TRUE(store_.HasReplica(a, 1));
-  EXPECT_FALSE(store_.HasReplica(b, 1));
-  EXPECT_TRUE(store_.HasReplica(c, 1)) << "one was enough";
+  EXPECT_TRUE(HasReplica(a, 1));
+  EXPECT_FALSE(HasReplica(b, 1));
+  EXPECT_TRUE(HasReplica(c, 1)) << "one was enough";
   EXPECT_EQ(store_.used_bytes(1), 1000u);
   EXPECT_EQ(stats().dropped, 1);
   EXPECT_EQ(stats().bytes, 600);
@@ -151,9 +166,9 @@ TEST_F(StoreReplicasTest, OnesInUseDoNotMakeRoom) {
   const ReplicaPin used = Add(a, 500);
   Add(b, 300);
   EXPECT_EQ(store_.Reserve(1, 501, {}).status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(store_.HasReplica(b, 1)) << "dropped in vain";
+  EXPECT_TRUE(HasReplica(b, 1)) << "dropped in vain";
   const StoreReservation room = Reserve(1, 500);
-  EXPECT_FALSE(store_.HasReplica(b, 1));
+  EXPECT_FALSE(HasReplica(b, 1));
 }
 
 TEST_F(StoreReplicasTest, AnIdleOneIsDroppedOnRequest) {

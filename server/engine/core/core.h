@@ -8,12 +8,14 @@
 #include "server/base/timer.h"
 #include "server/base/workers.h"
 #include "server/engine/bounds/options.h"
+#include "server/engine/core/copy_times.h"
 #include "server/engine/core/report.h"
 #include "server/engine/core/traffic_log.h"
 #include "server/engine/core/tuning.h"
 #include "server/engine/device/device.h"
 #include "server/engine/policy/admission.h"
 #include "server/engine/policy/cost_model.h"
+#include "server/engine/policy/placement.h"
 #include "server/engine/policy/scheduler.h"
 #include "server/engine/store/matrix_memory.h"
 #include "server/engine/store/store.h"
@@ -38,6 +40,8 @@ struct EngineCore {
   std::shared_ptr<DeviceLosses> losses;
   std::vector<std::unique_ptr<Scheduler>> schedulers;  // by device
   std::vector<std::unique_ptr<CostModel>> costs;       // by device
+  std::vector<std::unique_ptr<PlacedWork>> placed;     // by device
+  CopyTimes copy_times;
   CurrentTuning tuning;
   TrafficLog traffic;
   std::vector<std::unique_ptr<Device>> devices;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -86,18 +85,28 @@ uint64_t BytesOf(const OperandShapes& shapes) {
   return bytes;
 }
 
-// The bytes of the job's resident operands that lie on other devices and have no replica on this
-// one.
-uint64_t MissingBytes(const EngineCore& core, const JobHoldings& holdings, size_t device_index) {
-  const Device* device = core.devices[device_index].get();
-  std::set<const MatrixMemory*> missing;  // an operand may be two at once
-  for (const JobInput& input : holdings.inputs) {
-    if (!input.pin || input.pin.memory()->device == device) continue;
-    if (!core.store->HasReplica(input.pin, device_index)) missing.insert(input.pin.memory().get());
-  }
+// The bytes and the time that bring the job's resident operands to a device.
+struct Bringing {
   uint64_t bytes = 0;
-  for (const MatrixMemory* memory : missing) bytes += memory->shape.pitched_bytes();
-  return bytes;
+  absl::Duration time;
+};
+
+// nullopt: an operand cannot be brought there, as the device that has it is lost.
+std::optional<Bringing> BringingTo(const EngineCore& core, const JobHoldings& holdings,
+                                   size_t device_index) {
+  Device& device = *core.devices[device_index];
+  std::set<const MatrixMemory*> seen;  // an operand may be two at once
+  Bringing bringing;
+  for (const JobInput& input : holdings.inputs) {
+    if (!input.pin || !seen.insert(input.pin.memory().get()).second) continue;
+    const std::optional<uint64_t> missing = core.store->MissingBytes(input.pin, device_index);
+    if (!missing.has_value()) return std::nullopt;
+    bringing.bytes += *missing;
+    const CopyRoute route =
+        device.CanCopyFrom(*input.pin.memory()->device) ? CopyRoute::kPeer : CopyRoute::kHost;
+    bringing.time += core.copy_times.Estimate(route, *missing);
+  }
+  return bringing;
 }
 
 // The claim on a device before a kernel is chosen.
@@ -110,37 +119,49 @@ StreamClaim RoughClaim(const JobSpec& spec, const Plan& plan, const OperandShape
           .cost = costs.Estimate(work)};
 }
 
-// The devices that may take the job, the best first. Without resident operands all
-// healthy ones, else those that hold one. First those with a free stream that the job may use, of
-// these the one where the least is missing, and of equal ones the least loaded. So the
-// smaller operand moves, and a busy device shares its jobs with one that holds another
-// of their operands.
+// Whether a product has the same kernel and bits on both devices.
+bool AreAlike(const Device& x, const Device& y) {
+  return x.info().model == y.info().model && x.info().machine == y.info().machine;
+}
+
+// The devices that may take the job, the best first (RankByEnd): all healthy ones. With resident
+// operands those that hold one, and those that are like one of these: elsewhere the kernel might be
+// another one, and the bits of the product with it.
 absl::StatusOr<std::vector<size_t>> Candidates(const EngineCore& core, const AdmittedJob& job,
                                                const OperandShapes& shapes) {
-  std::set<size_t> holders;
+  absl::Status health;  // of the devices that hold operands
+  std::vector<const Device*> holders;
   for (const JobInput& input : job.holdings->inputs) {
     if (!input.pin) continue;
-    const Device& holder = *input.pin.memory()->device;
-    const absl::Status health = holder.Health();
-    if (!health.ok()) return health;
-    holders.insert(core.IndexOf(holder));
+    holders.push_back(input.pin.memory()->device);
+    health.Update(holders.back()->Health());
   }
-  const std::vector<size_t> devices = core.DevicesByLoad();
-  if (devices.empty()) return absl::UnavailableError("no device of this server is healthy");
-  std::vector<std::tuple<bool, uint64_t, size_t>> ranked;  // busy, missing, place by load
-  for (size_t place = 0; place < devices.size(); ++place) {
-    const size_t i = devices[place];
-    if (!holders.empty() && holders.count(i) == 0) continue;
+  std::vector<Placement> options;
+  for (const size_t i : core.DevicesByLoad()) {
+    const bool is_alike =
+        holders.empty() || std::any_of(holders.begin(), holders.end(), [&](const Device* holder) {
+          return AreAlike(*holder, *core.devices[i]);
+        });
+    if (!is_alike) continue;
+    const std::optional<Bringing> bringing = BringingTo(core, *job.holdings, i);
+    if (!bringing.has_value()) continue;
     const StreamClaim claim = RoughClaim(job.spec, job.plan, shapes, *core.costs[i]);
-    ranked.emplace_back(!core.schedulers[i]->HasStreamFor(claim),
-                        MissingBytes(core, *job.holdings, i), place);
+    const bool quick = claim.cost.quick() && !core.devices[i]->quick_streams().empty();
+    options.push_back({.device_index = i,
+                       .backlog = core.placed[i]->backlog(quick),
+                       .copy = bringing->time,
+                       .run = claim.cost.device_time,
+                       .missing_bytes = bringing->bytes});
   }
-  std::sort(ranked.begin(), ranked.end());
+  if (options.empty()) {
+    if (!health.ok()) return health;
+    return absl::UnavailableError(holders.empty()
+                                      ? "no device of this server is healthy"
+                                      : "the device that holds an operand was lost just now");
+  }
+  RankByEnd(options);
   std::vector<size_t> best;
-  for (const auto& [busy, missing, place] : ranked) best.push_back(devices[place]);
-  if (best.empty()) {
-    return absl::UnavailableError("the device that holds an operand was lost just now");
-  }
+  for (const Placement& option : options) best.push_back(option.device_index);
   return best;
 }
 
@@ -321,7 +342,11 @@ absl::Status Reserve(EngineCore& core, const Tuning& tuning, const OperandShapes
   // All at once: the first pieces would drop replicas for a job whose last ones find no room.
   absl::Status room = core.CheckRoom(device_index, bytes);
   if (!room.ok()) return room;
-  return Allocate(core, shapes, job, workspace_bytes);
+  absl::Status allocated = Allocate(core, shapes, job, workspace_bytes);
+  if (!allocated.ok()) return allocated;
+  const JobCost& cost = job.claim.cost;
+  job.holdings->work = core.placed[device_index]->Add(cost.device_time, cost.quick());
+  return absl::OkStatus();
 }
 
 // Gives back the reservations on a device that could not take the job.
@@ -351,7 +376,7 @@ bool IsForMemory(const absl::Status& status) {
          bound == "device-memory-bytes";
 }
 
-// On the first of the devices that takes the job; else the last one's error.
+// On the first of the devices that takes the job; else the first one's error.
 absl::Status ReserveOnOneOf(EngineCore& core, const std::vector<size_t>& candidates,
                             const gemm::Types& types, const OperandShapes& shapes,
                             AdmittedJob& job) {
@@ -359,8 +384,9 @@ absl::Status ReserveOnOneOf(EngineCore& core, const std::vector<size_t>& candida
   absl::Status status;
   for (const size_t device_index : candidates) {
     job.plan.problem.types = types;
-    status = Reserve(core, *tuning, shapes, device_index, job);
-    if (status.ok()) break;
+    const absl::Status reserved = Reserve(core, *tuning, shapes, device_index, job);
+    if (reserved.ok()) return reserved;
+    status.Update(reserved);
     Unreserve(*job.holdings);
   }
   return status;

@@ -30,6 +30,7 @@ struct JobInput {
 // the memory of a job that ends early is kept only until the device no longer uses it.
 struct JobHoldings {
   AdmissionTicket ticket;  // first, so that it goes last
+  PlacedWork::Share work;  // until the job has left its device
   ByRole<JobInput> inputs;
   std::shared_ptr<MatrixMemory> result;
   DeviceBuffer workspace;

@@ -72,6 +72,7 @@ bool JobImpl::Join(CoalescedLaunch& launch) {
   if (holdings_ == nullptr) return true;
   ReleaseOperands();
   launched_ = true;
+  holdings_->work.Begin();
   report_.phases.queue = now - ready_;
   where_ = "while it ran";
   launch.Add(shared_from_this(), holdings_);

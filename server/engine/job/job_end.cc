@@ -42,6 +42,7 @@ void JobImpl::TellDeviceTime(absl::Duration time) const {
 
 void JobImpl::OnComputed(absl::Status status, Computed computed) {
   TellDeviceTime(computed.device_time);
+  computed.holdings->work.End();
   if (!status.ok()) {
     computed.Release();
     return Fail(std::move(status));

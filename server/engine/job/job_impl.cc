@@ -287,6 +287,7 @@ void JobImpl::Launch(StreamLease lease) {
     ReleaseOperands();
     launched_ = true;
     launched.holdings = holdings_;
+    holdings_->work.Begin();
     launched.payload.uploads = uploads_;
     launched.payload.block = small_payload_.TakeBlock();
     report_.phases.queue = now - ready_;

@@ -1,6 +1,7 @@
 // The device memory of one matrix, and its copy on another device.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -47,6 +48,8 @@ class Replica {
   // that the devices still use is kept until they no longer do.
   virtual void Abort() = 0;
 
+  // The bytes that have not arrived yet.
+  virtual uint64_t missing_bytes() const = 0;
   virtual bool complete() const = 0;
   virtual bool failed() const = 0;
 };

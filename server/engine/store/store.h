@@ -171,8 +171,9 @@ class MatrixStore {
 
   // The replica of the matrix on the device; empty if there is no usable one.
   ReplicaPin PinReplica(const MatrixPin& pin, size_t device_index);
-  // Whether PinReplica would find one.
-  bool HasReplica(const MatrixPin& pin, size_t device_index) const;
+  // The bytes of the matrix that are not on the device yet; nullopt where they cannot be brought
+  // there, as the matrix's own device is lost.
+  std::optional<uint64_t> MissingBytes(const MatrixPin& pin, size_t device_index) const;
   absl::StatusOr<StoreReservation> ReserveReplica(size_t device_index, uint64_t bytes);
   // Adds and pins the replica. If another one was added before, pins that one.
   ReplicaPin AddReplica(const MatrixPin& pin, StoreReservation room,

@@ -47,10 +47,17 @@ ReplicaPin MatrixStore::PinReplica(const MatrixPin& pin, size_t device_index) {
   return FindReplica(pin, device_index, dropped);
 }
 
-bool MatrixStore::HasReplica(const MatrixPin& pin, size_t device_index) const {
+std::optional<uint64_t> MatrixStore::MissingBytes(const MatrixPin& pin, size_t device_index) const {
+  const ResidentMatrix& matrix = *pin.matrix_;
+  const absl::Status health = matrix.memory->device->Health();
   MutexLock lock(mutex_);
-  const auto it = pin.matrix_->replicas.find(device_index);
-  return it != pin.matrix_->replicas.end() && !it->second->replica->failed();
+  if (health.ok() && matrix.room.device_index_ == device_index) return 0;
+  const auto it = matrix.replicas.find(device_index);
+  const bool there = it != matrix.replicas.end() && !it->second->replica->failed();
+  const uint64_t missing =
+      there ? it->second->replica->missing_bytes() : matrix.memory->shape.pitched_bytes();
+  if (missing > 0 && !health.ok()) return std::nullopt;
+  return missing;
 }
 
 absl::StatusOr<StoreReservation> MatrixStore::ReserveReplica(size_t device_index, uint64_t bytes) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/base/clock.h"
+
 namespace gemmd {
 namespace {
 
@@ -23,15 +25,14 @@ absl::StatusOr<ReplicaPin> PinReplica(EngineCore& core, const MatrixPin& pin, si
   absl::StatusOr<std::shared_ptr<MatrixMemory>> to =
       core.AllocateMatrix(device_index, from->shape, Lifetime::kMatrix);
   if (!to.ok()) return to.status();
-  auto replica =
-      std::make_shared<ReplicaCopy>(from, *std::move(to), *core.answers, *std::move(ticket));
+  auto replica = std::make_shared<ReplicaCopy>(from, *std::move(to), core, *std::move(ticket));
   return core.store->AddReplica(pin, *std::move(room), std::move(replica));
 }
 
 ReplicaCopy::ReplicaCopy(std::shared_ptr<MatrixMemory> from, std::shared_ptr<MatrixMemory> to,
-                         Workers& answers, AdmissionTicket ticket)
+                         EngineCore& core, AdmissionTicket ticket)
     : to_(std::move(to)),
-      answers_(answers),
+      core_(core),
       route_(to_->device->CanCopyFrom(*from->device) ? CopyRoute::kPeer : CopyRoute::kHost) {
   MutexLock lock(mutex_);
   from_ = std::move(from);
@@ -44,7 +45,10 @@ void ReplicaCopy::Await(absl::AnyInvocable<void(absl::Status)> done) {
   {
     MutexLock lock(mutex_);
     begins = state_ == State::kIdle;
-    if (begins) state_ = State::kCopying;
+    if (begins) {
+      state_ = State::kCopying;
+      begun_ = SteadyNow();
+    }
     ended = failure_;
     if (state_ == State::kCopying) waiting_.push_back(std::exchange(done, nullptr));
   }
@@ -65,7 +69,7 @@ void ReplicaCopy::CopyThroughHost() {
     MutexLock lock(mutex_);
     if (state_ != State::kCopying) return;
     download = std::make_shared<ResultDownload>(
-        from_, 0, from_->shape.dense_bytes(), kPromptReceiver, answers_,
+        from_, 0, from_->shape.dense_bytes(), kPromptReceiver, *core_.answers,
         [ticket = ticket_, self = shared_from_this()](ResultPiece piece) {
           self->OnPiece(std::move(piece), ticket);
         },
@@ -87,6 +91,7 @@ void ReplicaCopy::OnPiece(ResultPiece piece, std::shared_ptr<AdmissionTicket> ti
        enqueued = std::move(status)](absl::Status status) mutable {
         status.Update(enqueued);
         if (!status.ok()) self->End(status);
+        self->AddArrived(piece.bytes.size());
         piece = ResultPiece();  // before the ticket: it is of the other device
         self.reset();
       },
@@ -114,10 +119,11 @@ void ReplicaCopy::CopyPieceFromPeer() {
   absl::Status status = stream.CopyFrom(*from->device, from->buffer.data() + offset,
                                         to_->buffer.data() + offset, bytes);
   stream.Notify(
-      [ticket = std::move(ticket), self = shared_from_this(), from = std::move(from), last,
+      [ticket = std::move(ticket), self = shared_from_this(), from = std::move(from), bytes, last,
        enqueued = std::move(status)](absl::Status status) mutable {
         status.Update(enqueued);
         from.reset();
+        self->AddArrived(bytes);
         if (!status.ok() || last) {
           self->End(status);
         } else {
@@ -126,6 +132,11 @@ void ReplicaCopy::CopyPieceFromPeer() {
         self.reset();  // before the ticket
       },
       {.urgency = UrgencyOfPiece(last)});
+}
+
+void ReplicaCopy::AddArrived(uint64_t bytes) {
+  MutexLock lock(mutex_);
+  arrived_ += bytes;
 }
 
 void ReplicaCopy::Abort() {
@@ -143,6 +154,9 @@ void ReplicaCopy::End(const absl::Status& status) {
     if (state_ == State::kComplete || state_ == State::kFailed) return;
     // Bytes from a device that is lost by now are not trusted.
     outcome = status.ok() ? from_->device->Health() : status;
+    if (outcome.ok()) {
+      core_.copy_times.Observe(route_, from_->shape.pitched_bytes(), SteadyNow() - begun_);
+    }
     state_ = outcome.ok() ? State::kComplete : State::kFailed;
     failure_ = outcome;
     from = std::move(from_);
@@ -154,6 +168,14 @@ void ReplicaCopy::End(const absl::Status& status) {
   download.reset();
   from.reset();
   for (absl::AnyInvocable<void(absl::Status)>& done : waiting) done(outcome);
+}
+
+uint64_t ReplicaCopy::missing_bytes() const {
+  MutexLock lock(mutex_);
+  if (state_ == State::kComplete) return 0;
+  // At least one: it must not be read yet. Without the gaps between lines the bytes are fewer.
+  const uint64_t all = to_->shape.pitched_bytes();
+  return all - std::min(arrived_, all - 1);
 }
 
 bool ReplicaCopy::complete() const {

@@ -29,12 +29,13 @@ class ReplicaCopy final : public Replica, public std::enable_shared_from_this<Re
   // is complete. `ticket` keeps the engine alive until the copy has ended and both devices
   // no longer use it.
   ReplicaCopy(std::shared_ptr<MatrixMemory> from, std::shared_ptr<MatrixMemory> to,
-              Workers& answers, AdmissionTicket ticket);
+              EngineCore& core, AdmissionTicket ticket);
 
   const std::shared_ptr<MatrixMemory>& memory() const override { return to_; }
   CopyRoute route() const override { return route_; }
   void Await(absl::AnyInvocable<void(absl::Status)> done) override;
   void Abort() override;
+  uint64_t missing_bytes() const override;
   bool complete() const override;
   bool failed() const override;
 
@@ -45,10 +46,11 @@ class ReplicaCopy final : public Replica, public std::enable_shared_from_this<Re
   void CopyThroughHost();
   void OnPiece(ResultPiece piece, std::shared_ptr<AdmissionTicket> ticket);
   void CopyPieceFromPeer();
+  void AddArrived(uint64_t bytes);
   void End(const absl::Status& status);
 
   const std::shared_ptr<MatrixMemory> to_;
-  Workers& answers_;  // of pieces from the other device
+  EngineCore& core_;
   const CopyRoute route_;
 
   mutable Mutex mutex_;
@@ -57,7 +59,9 @@ class ReplicaCopy final : public Replica, public std::enable_shared_from_this<Re
   std::shared_ptr<MatrixMemory> from_ ABSL_GUARDED_BY(mutex_);       // null once ended
   std::shared_ptr<AdmissionTicket> ticket_ ABSL_GUARDED_BY(mutex_);  // and work under way
   std::shared_ptr<ResultDownload> download_ ABSL_GUARDED_BY(mutex_);
-  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // first byte that no peer copy brings yet
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;       // first byte that no peer copy brings yet
+  uint64_t arrived_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes
+  absl::Time begun_ ABSL_GUARDED_BY(mutex_);
   std::vector<absl::AnyInvocable<void(absl::Status)>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
