@@ -369,7 +369,12 @@ class ServerImpl final : public Server {
                            [this](const TooManyCalls& excess) { OnTooManyCalls(excess); });
     if (!listener.ok()) return listener.status();
     listener_ = *std::move(listener);
-    metrics_.AttachListener("grpc", [this] { return listener_->Stats(); });
+    metrics_.AttachListener("grpc", [this, enabled = options.client_shared_memory] {
+      ConnectionStats stats = listener_->Stats();
+      stats.regions = static_cast<int64_t>(inference_->regions());
+      stats.regions_limit = enabled ? int64_t{SharedMemory::kMostOfAll} : 0;
+      return stats;
+    });
     return StartGrpc(options);
   }
 

@@ -197,10 +197,12 @@ bool Acceptor::HasRoomForHandshake() {
 }
 
 bool Acceptor::MayBeServed(int fd) {
-  if ((may_serve_ == nullptr || may_serve_(PeerName(fd))) &&
-      (!limits_.own_user || IsOfOwnUser(fd))) {
-    return true;
+  if (limits_.own_user && !IsOfOwnUser(fd)) {
+    MutexLock lock(mutex_);
+    ++stats_.refused_users;
+    return false;
   }
+  if (may_serve_ == nullptr || may_serve_(PeerName(fd))) return true;
   MutexLock lock(mutex_);
   ++stats_.refused_peers;
   return false;

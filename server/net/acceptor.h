@@ -30,9 +30,13 @@ struct ConnectionStats {
   int64_t refused_handshakes = 0;  // closed at once, for want of room below that limit
   int64_t made_room = 0;           // ended by AcceptorLimits::proof
   int64_t refused_peers = 0;       // closed at once, as MayServe said
+  int64_t refused_users = 0;       // closed at once, for AcceptorLimits::own_user
   // That gRPC has not destroyed, and the most of one caller; of a listener of gRPC.
   int64_t calls = 0;
   int64_t calls_limit = 0;
+  // Of shared memory that clients have registered; no limit: none may.
+  int64_t regions = 0;
+  int64_t regions_limit = 0;
 };
 
 struct AcceptorLimits {

@@ -57,6 +57,16 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
       "gemmd_connections_refused_for_calls_total",
       "Connections closed at once because too many calls of their address, or of a caller there, "
       "were not over (--max-calls-per-caller), or a connection from there flooded with frames.");
+  prometheus::MetricFamily refused_users = CounterSamples(
+      "gemmd_connections_refused_for_user_total",
+      "Connections of Unix sockets closed at once because their client is another user "
+      "(--client-shared-memory).");
+  prometheus::MetricFamily regions =
+      GaugeSamples("gemmd_shared_memory_regions", "Regions of shared memory that are registered.");
+  prometheus::MetricFamily regions_limit =
+      GaugeSamples("gemmd_shared_memory_regions_limit",
+                   "Limit: regions of shared memory; only where clients may register them "
+                   "(--client-shared-memory).");
   prometheus::MetricFamily calls = GaugeSamples(
       "gemmd_unfinished_calls",
       "Calls that are not over, those that were reset or whose connection is closed included.");
@@ -81,6 +91,11 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
     AddSample(refused_handshakes, static_cast<double>(stats.refused_handshakes), labels);
     AddSample(made_room, static_cast<double>(stats.made_room), labels);
     AddSample(refused_peers, static_cast<double>(stats.refused_peers), labels);
+    if (stats.regions_limit != 0) {
+      AddSample(refused_users, static_cast<double>(stats.refused_users), labels);
+      AddSample(regions, static_cast<double>(stats.regions), labels);
+      AddSample(regions_limit, static_cast<double>(stats.regions_limit), labels);
+    }
     if (stats.calls_limit == 0) continue;
     AddSample(calls, static_cast<double>(stats.calls), labels);
     AddSample(calls_limit, static_cast<double>(stats.calls_limit), labels);
@@ -95,6 +110,9 @@ std::vector<prometheus::MetricFamily> ConnectionGauges::Collect() const {
           std::move(refused_handshakes),
           std::move(made_room),
           std::move(refused_peers),
+          std::move(refused_users),
+          std::move(regions),
+          std::move(regions_limit),
           std::move(calls),
           std::move(calls_limit),
           std::move(failures)};

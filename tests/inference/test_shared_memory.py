@@ -63,10 +63,12 @@ def test_a_product(client, dtype, result, shape):
         del found
 
 
-def test_the_status_of_regions(client):
+def test_the_status_of_regions(near, client):
     with region(client, "one", 100), region(client, "two", 200):
         regions = client.get_system_shared_memory_status().regions
         assert {name: one.byte_size for name, one in regions.items()} == {"one": 100, "two": 200}
+        assert near.metric("gemmd_shared_memory_regions") == 2
+        assert near.metric("gemmd_shared_memory_regions_limit") == 4096
         with pytest.raises(InferenceServerException, match="unregister it first"):
             client.register_system_shared_memory("one", f"/gemmd-{os.getpid()}-two", 100)
         client.unregister_system_shared_memory("one")
