@@ -104,19 +104,20 @@ void PayloadUpload::Stage(uint64_t offset, absl::Cord piece, std::shared_ptr<voi
     consumed.reset();
 
     absl::Status status = self->Enqueue(*target, offset, bytes, block.data());
-    // The block and the matrix stay until the copy is done, even if the job has ended: the device
-    // reads the block and writes the matrix.
-    self->device_.upload_stream().Notify(
-        [block = std::move(block), target = std::move(target)](absl::Status) {},
-        {.urgency = Urgency::kCanWait});
     absl::AnyInvocable<void(absl::Status)> done;
     {
       MutexLock lock(self->mutex_);
       self->enqueued_bytes_ += bytes;
       const bool last = self->enqueued_bytes_ == self->end_ - self->begin_;
+      // Before the notice, which wakes a host stream: after it the event might wait for the kernel.
       if (status.ok() && last) status = self->device_.upload_stream().Record(*self->last_copy_);
       if (!status.ok() || last) done = std::exchange(self->on_enqueued_, nullptr);
     }
+    // The block and the matrix stay until the copy is done, even if the job has ended: the device
+    // reads the block and writes the matrix.
+    self->device_.upload_stream().Notify(
+        [block = std::move(block), target = std::move(target)](absl::Status) {},
+        {.urgency = Urgency::kCanWait});
     if (done) done(std::move(status));
   };
   if (size <= kInlineCopyBytes) {
