@@ -82,14 +82,15 @@ class DebtTest : public QuickStreamTest {
 
 TEST_F(DebtTest, AFreeQuickStreamIsNoneForALargeJobNorForACallerInDebt) {
   SubmitLarge(3);
-  EXPECT_TRUE(scheduler_.HasStreamFor(kQuick));
   RunUpDebt();
-  EXPECT_FALSE(scheduler_.HasStreamFor(kQuick));
-  EXPECT_FALSE(scheduler_.HasStreamFor(kLarge));
-  EXPECT_FALSE(scheduler_.HasStreamFor(Claim("new", kLargeTime, 1, 2)));
-  EXPECT_TRUE(scheduler_.HasStreamFor(Claim("new", kSmallTime, 1, kQuickBand)));
   EXPECT_EQ(scheduler_.streams().used, 2);
   EXPECT_EQ(scheduler_.streams().limit, 3);
+  ASSERT_TRUE(Submit(kLarge).ok());
+  ASSERT_TRUE(Submit(Claim("new", kLargeTime, 1, 2)).ok());
+  EXPECT_EQ(TakeBegun(), std::vector<std::string>());
+  ASSERT_TRUE(Submit(Claim("new", kSmallTime, 1, kQuickBand)).ok());
+  EXPECT_EQ(TakeBegun(), std::vector<std::string>{"new"});
+  EXPECT_EQ(scheduler_.streams().used, 3);
 }
 
 TEST_F(DebtTest, TheTurnOfTheOthersMakesUpForIt) {

@@ -100,7 +100,7 @@ absl::Status Scheduler::Submit(std::shared_ptr<Runnable> job, const StreamClaim&
 }
 
 absl::Duration Scheduler::WaitOf(const StreamClaim& claim) const {
-  if (HasStreamForLocked(claim)) return absl::ZeroDuration();
+  if (HasStreamFor(claim)) return absl::ZeroDuration();
   const bool quick = claim.cost.quick() && quick_.streams > 0 && !queue_.InDebt(claim);
   const QueuePace& pace = quick ? quick_.pace : any_.pace;
   const auto which = quick ? FairQueue::Which::kQuick : FairQueue::Which::kAny;
@@ -120,14 +120,9 @@ absl::Status Scheduler::CheckWaitLocked(const StreamClaim& claim) const {
                              .jobs_of_flow = queue_.size_of(claim.flow)});
 }
 
-bool Scheduler::HasStreamForLocked(const StreamClaim& claim) const {
+bool Scheduler::HasStreamFor(const StreamClaim& claim) const {
   if (!any_.free.empty()) return true;
   return claim.cost.quick() && !quick_.free.empty() && !queue_.InDebt(claim);
-}
-
-bool Scheduler::HasStreamFor(const StreamClaim& claim) const {
-  MutexLock lock(mutex_);
-  return HasStreamForLocked(claim);
 }
 
 absl::Status Scheduler::CheckWait(const StreamClaim& claim) const {

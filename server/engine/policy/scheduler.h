@@ -103,8 +103,6 @@ class Scheduler {
   // is sent in vain.
   absl::Status CheckWait(const StreamClaim& claim) const;
 
-  // Whether such a job would run at once.
-  bool HasStreamFor(const StreamClaim& claim) const;
   // Streams of both kinds.
   Gauge streams() const;
   int queued() const;
@@ -142,7 +140,8 @@ class Scheduler {
   StreamLease LeaseFree(const StreamClaim& claim) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives free streams to the jobs that may have them.
   std::vector<Starting> Fill(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasStreamForLocked(const StreamClaim& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether such a job would run at once.
+  bool HasStreamFor(const StreamClaim& claim) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Lane& LaneOf(FairQueue::Which runs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return runs == FairQueue::Which::kQuick ? quick_ : any_;
   }
