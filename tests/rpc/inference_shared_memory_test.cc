@@ -70,6 +70,50 @@ class SharedFile {
   const int fd_;
 };
 
+template <typename Tensor>
+void Place(Tensor& tensor, const std::string& region, int64_t bytes, int64_t offset = 0) {
+  auto& parameters = *tensor.mutable_parameters();
+  parameters["shared_memory_region"].set_string_param(region);
+  parameters["shared_memory_byte_size"].set_int64_param(bytes);
+  if (offset != 0) parameters["shared_memory_offset"].set_int64_param(offset);
+}
+
+// A product whose operands, one after the other, and then the result are in the region "r".
+pb::ModelInferRequest Placed(const HostProduct& operands, const Shape& result) {
+  pb::ModelInferRequest request;
+  request.set_model_name("matmul");
+  AddInput(request, "A", operands.a);
+  AddInput(request, "B", operands.b);
+  request.clear_raw_input_contents();
+  const auto a = static_cast<int64_t>(operands.a.bytes.size());
+  const auto b = static_cast<int64_t>(operands.b.bytes.size());
+  Place(*request.mutable_inputs(0), "r", a);
+  Place(*request.mutable_inputs(1), "r", b, a);
+  request.add_outputs()->set_name("D");
+  Place(*request.mutable_outputs(0), "r", static_cast<int64_t>(result.dense_bytes()), a + b);
+  return request;
+}
+
+// A large one, in a file of its own.
+struct PlacedProduct {
+  PlacedProduct(int64_t m, int64_t k, int64_t n)
+      : operands{.a = RandomMatrix({m, k, DType::kF32}, 1),
+                 .b = RandomMatrix({k, n, DType::kF32}, 2)},
+        result{m, n, DType::kF32},
+        sent(operands.a.bytes + operands.b.bytes),
+        file("r", bytes()),
+        request(Placed(operands, result)) {
+    file.Write(0, sent);
+  }
+  size_t bytes() const { return sent.size() + result.dense_bytes(); }
+
+  const HostProduct operands;
+  const Shape result;
+  const std::string sent;
+  const SharedFile file;
+  const pb::ModelInferRequest request;
+};
+
 ServerOptions WithSharedMemory(const std::string& path) {
   ServerOptions options = SmallServer();
   options.address = absl::StrCat("unix:", path, ",127.0.0.1:0");
@@ -133,28 +177,13 @@ class SharedMemoryTest : protected TemporaryFolder, public InferenceTest {
     return status.error_code();
   }
 
-  template <typename Tensor>
-  static void Place(Tensor& tensor, const std::string& region, int64_t bytes, int64_t offset = 0) {
-    auto& parameters = *tensor.mutable_parameters();
-    parameters["shared_memory_region"].set_string_param(region);
-    parameters["shared_memory_byte_size"].set_int64_param(bytes);
-    if (offset != 0) parameters["shared_memory_offset"].set_int64_param(offset);
-  }
-
-  // A product whose operands, one after the other, and then the result are in the region "r".
-  static pb::ModelInferRequest Placed(const HostProduct& operands, const Shape& result) {
-    pb::ModelInferRequest request;
-    request.set_model_name("matmul");
-    AddInput(request, "A", operands.a);
-    AddInput(request, "B", operands.b);
-    request.clear_raw_input_contents();
-    const auto a = static_cast<int64_t>(operands.a.bytes.size());
-    const auto b = static_cast<int64_t>(operands.b.bytes.size());
-    Place(*request.mutable_inputs(0), "r", a);
-    Place(*request.mutable_inputs(1), "r", b, a);
-    request.add_outputs()->set_name("D");
-    Place(*request.mutable_outputs(0), "r", static_cast<int64_t>(result.dense_bytes()), a + b);
-    return request;
+  // The product, right, and nothing is left of it on the server.
+  void ExpectServed(const PlacedProduct& product) {
+    ASSERT_EQ(InferBy(*unix_, product.request), StatusCode::OK) << message_;
+    answer_.set_raw_output_contents(
+        0, product.file.Read(product.sent.size(), product.result.dense_bytes()));
+    ExpectRight(v1::Product(), product.operands, product.result);
+    ExpectHolds(before_);
   }
 
   std::unique_ptr<Stub> unix_, tcp_;
@@ -357,51 +386,34 @@ TEST_F(SharedMemoryTest, AFileThatIsNoLongerTheSame) {
 
 // A mapped file would end the server.
 TEST_F(SharedMemoryTest, AFileThatShrinksWhileProductsRun) {
-  const HostProduct operands = {.a = RandomMatrix({300, 700, DType::kF32}, 1),
-                                .b = RandomMatrix({700, 900, DType::kF32}, 2)};
-  const Shape result = {300, 900, DType::kF32};
-  const std::string sent = operands.a.bytes + operands.b.bytes;
-  const size_t all = sent.size() + result.dense_bytes();
-  const SharedFile file("r", all);
-  file.Write(0, sent);
-  ASSERT_EQ(Register("r", file.key(), all), StatusCode::OK) << message_;
-  const pb::ModelInferRequest request = Placed(operands, result);
+  const PlacedProduct product(300, 700, 900);
+  ASSERT_EQ(Register("r", product.file.key(), product.bytes()), StatusCode::OK) << message_;
   std::atomic<bool> end = false;
   std::thread shrinker([&] {
     for (size_t i = 0; !end; ++i) {
-      file.Resize(i % 7 * (all / 7));
-      file.Resize(all);
+      product.file.Resize(i % 7 * (product.bytes() / 7));
+      product.file.Resize(product.bytes());
     }
   });
   int failed = 0;
   for (int i = 0; i < 40; ++i) {
-    const StatusCode code = InferBy(*unix_, request);
+    const StatusCode code = InferBy(*unix_, product.request);
     EXPECT_TRUE(code == StatusCode::OK || code == StatusCode::FAILED_PRECONDITION) << message_;
     failed += code == StatusCode::OK ? 0 : 1;
   }
   end = true;
   shrinker.join();
   EXPECT_GT(failed, 0);
-  EXPECT_EQ(file.Size(), all);
-  file.Write(0, sent);
-  ASSERT_EQ(InferBy(*unix_, request), StatusCode::OK) << message_;
-  answer_.set_raw_output_contents(0, file.Read(sent.size(), result.dense_bytes()));
-  ExpectRight(v1::Product(), operands, result);
-  ExpectHolds(before_);
+  EXPECT_EQ(product.file.Size(), product.bytes());
+  product.file.Write(0, product.sent);
+  ExpectServed(product);
 }
 
 // A client that gives up does not know when the server has seen that, so it may still be written to
 // for a moment.
 TEST_F(SharedMemoryTest, CallsThatAreCancelledLeaveNothing) {
-  const HostProduct operands = {.a = RandomMatrix({1100, 30, DType::kF32}, 1),
-                                .b = RandomMatrix({30, 1300, DType::kF32}, 2)};
-  const Shape result = {1100, 1300, DType::kF32};
-  const std::string sent = operands.a.bytes + operands.b.bytes;
-  const size_t all = sent.size() + result.dense_bytes();
-  const SharedFile file("r", all);
-  file.Write(0, sent);
-  ASSERT_EQ(Register("r", file.key(), all), StatusCode::OK) << message_;
-  const pb::ModelInferRequest request = Placed(operands, result);
+  const PlacedProduct product(1100, 30, 1300);
+  ASSERT_EQ(Register("r", product.file.key(), product.bytes()), StatusCode::OK) << message_;
   int cancelled = 0;
   for (int i = 0; i < 200; ++i) {
     grpc::ClientContext context;
@@ -409,14 +421,11 @@ TEST_F(SharedMemoryTest, CallsThatAreCancelledLeaveNothing) {
       absl::SleepFor(absl::Microseconds(37 * i));
       context.TryCancel();
     });
-    if (!unix_->ModelInfer(&context, request, &answer_).ok()) ++cancelled;
+    if (!unix_->ModelInfer(&context, product.request, &answer_).ok()) ++cancelled;
     canceller.join();
   }
   EXPECT_GT(cancelled, 0);
-  ASSERT_EQ(InferBy(*unix_, request), StatusCode::OK) << message_;
-  answer_.set_raw_output_contents(0, file.Read(sent.size(), result.dense_bytes()));
-  ExpectRight(v1::Product(), operands, result);
-  ExpectHolds(before_);
+  ExpectServed(product);
 }
 
 TEST_F(SharedMemoryTest, OnlyOnAUnixSocket) {
