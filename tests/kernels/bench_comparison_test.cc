@@ -256,6 +256,25 @@ TEST_F(ComparisonTest, BlockScalesGoToKernelsThatTakeThem) {
   EXPECT_THAT(scaled, Contains(false));
 }
 
+TEST_F(ComparisonTest, AKernelThatIgnoresItsBlockScalesIsWrong) {
+  const Kernel& host = **FindKernel("host_reference");
+  Kernel ignores = host;
+  ignores.name = "ignores";
+  ignores.launch = [](const Launch& launch) {
+    Problem without = launch.problem;
+    without.scales_a = without.scales_b = ScaleBlocks::kNone;
+    return (*FindKernel("host_reference"))
+        ->launch({.problem = without, .operands = launch.operands, .workspace = launch.workspace});
+  };
+  const Types fp8{DType::kE4M3, DType::kE4M3, DType::kF16, Compute::kF32};
+  plan_.candidates = {{.kernel = &ignores, .types = fp8}};
+  plan_.shapes = {{33, 17, 300}};
+  plan_.rules.scales = {.a = ScaleBlocks::kLines, .b = ScaleBlocks::kTiles};
+  ASSERT_EQ(Run(), absl::OkStatus());
+  ASSERT_EQ(rows_.size(), 1u);
+  EXPECT_FALSE(rows_[0].right());
+}
+
 TEST_F(ComparisonTest, BaselinesAreMeasuredBeside) {
   Add(kSlow);
   plan_.rules.baselines = true;

@@ -75,16 +75,9 @@ absl::StatusOr<std::vector<Row>> Comparison::Run(const Shape& shape,
   if (hooks_.now() >= deadlines_.hard) return RowsWithout(kBudgetEnded);
   status = PrepareOperands();
   if (absl::IsResourceExhausted(status)) return RowsWithout(status.message());
-  if (status.ok()) {
-    status = oracle_.Prepare(backend_, problem_, sets_.At(0), sets_.Known(), rules_.checked_lines,
-                             [&] { return hooks_.step("working out what is right"); });
-  }
   ReserveWorkspace();
-  if (status.ok()) {
-    status = exact_.Prepare(backend_, sets_, problem_, rules_.checked_lines,
-                            [&] { return hooks_.step("working out what is exact"); });
-  }
   if (status.ok() && rules_.baselines) status = AddAlgorithms();
+  if (status.ok()) status = PrepareChecks();
   // Backwards: the baselines stand last, and before them the kernels that are likely
   // the fastest.
   for (auto candidate = candidates_.rbegin(); candidate != candidates_.rend(); ++candidate) {
@@ -113,9 +106,13 @@ std::vector<Row> Comparison::RowsWithout(absl::string_view why) {
   return MakeRows();
 }
 
+bool Comparison::IsScaled(const Kernel& kernel) const {
+  return HasBlockScales(problem_) && kernel.block_scales;
+}
+
 LaunchFn Comparison::LaunchOf(const Candidate& spec) const {
   const Kernel& kernel = *spec.kernel;
-  const bool scales = HasBlockScales(problem_) && kernel.block_scales;
+  const bool scales = IsScaled(kernel);
   if (spec.types == problem_.types && scales == HasBlockScales(problem_)) {
     return [&kernel](const Launch& launch) { return RunProduct(kernel, launch); };
   }
@@ -141,6 +138,7 @@ Comparison::TimedCandidate Comparison::MakeTimedCandidate(const Candidate& spec)
           .name = std::string(kernel.name),
           .family = std::string(kernel.family),
           .launch = spec.launch ? spec.launch : LaunchOf(spec),
+          .scaled = IsScaled(kernel),
           .workspace_bytes = WorkspaceBytes(kernel, problem_),
           .most_samples = rules_.iterations};
 }
@@ -156,6 +154,25 @@ void Comparison::AddBaseline() {
                                             .types = problem_.types,
                                             .layout = {problem_.trans_a, problem_.trans_b}}));
   candidates_.back().baseline = true;
+}
+
+absl::Status Comparison::PrepareChecks() {
+  checks_.clear();
+  for (const TimedCandidate& candidate : candidates_) {
+    if (candidate.out || checks_.count(candidate.scaled) > 0) continue;
+    Checks& checks = checks_[candidate.scaled];
+    Problem problem = problem_;
+    if (!candidate.scaled) problem.scales_a = problem.scales_b = ScaleBlocks::kNone;
+    absl::Status status =
+        checks.oracle.Prepare(backend_, problem, sets_.At(0), sets_.Known(), rules_.checked_lines,
+                              [&] { return hooks_.step("working out what is right"); });
+    if (status.ok()) {
+      status = checks.exact.Prepare(backend_, sets_, problem, rules_.checked_lines,
+                                    [&] { return hooks_.step("working out what is exact"); });
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Comparison::PrepareOperands() {
@@ -261,7 +278,7 @@ absl::Status Comparison::FirstRun(TimedCandidate& candidate) {
   if (!status.ok()) return status;
   absl::StatusOr<double> seconds = TimeLaunches(candidate, 1);
   if (!seconds.ok()) return TakeOut(candidate, seconds.status());
-  absl::StatusOr<SampledError> error = oracle_.Compare(backend_);
+  absl::StatusOr<SampledError> error = checks_.at(candidate.scaled).oracle.Compare(backend_);
   if (!error.ok()) return TakeOut(candidate, error.status());
   candidate.error = *error;
   if (status = CompareExactly(candidate, *seconds); !status.ok() || candidate.out) return status;
@@ -278,7 +295,8 @@ absl::Status Comparison::FirstRun(TimedCandidate& candidate) {
 // Computes a product of signs into a poisoned D. An inexact result counts as infinitely far beyond
 // its bound.
 absl::Status Comparison::CompareExactly(TimedCandidate& candidate, double seconds) {
-  std::string missing = exact_.missing();
+  const ExactCheck& exact = checks_.at(candidate.scaled).exact;
+  std::string missing = exact.missing();
   if (missing.empty() && hooks_.now() + absl::Seconds(seconds) >= deadlines_.soft) {
     missing = "not compared exactly: the time budget ended";
   }
@@ -286,12 +304,12 @@ absl::Status Comparison::CompareExactly(TimedCandidate& candidate, double second
     AddNote(candidate, missing);
     return absl::OkStatus();
   }
-  absl::Status status = backend_.Fill(exact_.operands().d, kPoison, sets_.d_bytes());
+  absl::Status status = backend_.Fill(exact.operands().d, kPoison, sets_.d_bytes());
   if (!status.ok()) return status;
-  if (status = Enqueue(candidate, exact_.operands()); !status.ok()) {
+  if (status = Enqueue(candidate, exact.operands()); !status.ok()) {
     return TakeOut(candidate, status);
   }
-  const absl::StatusOr<SampledError> error = exact_.Compare(backend_);
+  const absl::StatusOr<SampledError> error = exact.Compare(backend_);
   if (!error.ok()) return TakeOut(candidate, error.status());
   candidate.error.TakeExact(*error);
   if (error->of_bound == 0) return absl::OkStatus();

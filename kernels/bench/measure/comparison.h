@@ -64,6 +64,7 @@ class Comparison {
     std::string family;
     bool baseline = false;
     LaunchFn launch;
+    bool scaled = false;  // whether it multiplies with the problem's block scales
     size_t workspace_bytes = 0;
     // Why it is left out, or has fewer samples; empty for most.
     std::string note;
@@ -77,9 +78,13 @@ class Comparison {
 
   // An unmeasured row for every candidate.
   std::vector<Row> RowsWithout(absl::string_view why);
+  // Whether the kernel multiplies with the problem's block scales.
+  bool IsScaled(const Kernel& kernel) const;
   LaunchFn LaunchOf(const Candidate& spec) const;
   TimedCandidate MakeTimedCandidate(const Candidate& spec) const;
   void AddBaseline();
+  // What is right, for candidates with the problem's block scales and for those without.
+  absl::Status PrepareChecks();
   // Draws the operands. Frees scratch memory if there is no room for them.
   absl::Status PrepareOperands();
   // cuBLASLt's algorithms as candidates like the others, all named kTunedVendor: they have the
@@ -136,8 +141,12 @@ class Comparison {
   SpeedRecord& record_;
   const ComparisonRules rules_;
   const Hooks hooks_;
-  Oracle oracle_;
-  ExactCheck exact_;
+  // What is right, by whether block scales are multiplied with.
+  struct Checks {
+    Oracle oracle;
+    ExactCheck exact;
+  };
+  std::map<bool, Checks> checks_;
   Buffer workspace_{nullptr, nullptr};
   size_t workspace_bytes_ = 0;
 

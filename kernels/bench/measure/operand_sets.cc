@@ -24,7 +24,8 @@ constexpr int64_t kDrawn = (int64_t{1} << 20) + 4117;
 // Maps numbers from -1 to 1 to all values of s8, each as often.
 double OverS8(double x) { return std::floor(128 * x); }
 
-double One(double) { return 1; }
+// Maps numbers from -1 to 2 to 1/2, 1 and 2, each as often.
+double PowerOfTwo(double x) { return std::exp2(std::floor(x)); }
 
 // Elements of `type`: those that `spec` draws, each mapped by `of`.
 absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, DType type,
@@ -49,6 +50,16 @@ absl::StatusOr<std::vector<std::byte>> Draw(GeneratorSpec spec, uint64_t seed, D
 // -1, 0 and 1, each as often.
 absl::StatusOr<std::vector<std::byte>> DrawSigns(uint64_t seed, DType type) {
   return Draw({.low_or_mean = -1, .high_or_stddev = 2}, seed, type, std::floor);
+}
+
+// Scales from 1/2 to 3/2.
+absl::StatusOr<std::vector<std::byte>> DrawScales(uint64_t seed) {
+  return Draw({.low_or_mean = 0.5, .high_or_stddev = 1.5}, seed, DType::kF32);
+}
+
+// Scales by which sums of integers stay exact.
+absl::StatusOr<std::vector<std::byte>> DrawExactScales(uint64_t seed) {
+  return Draw({.low_or_mean = -1, .high_or_stddev = 2}, seed, DType::kF32, PowerOfTwo);
 }
 
 }  // namespace
@@ -105,12 +116,16 @@ absl::Status OperandSets::PlaceAll(const Types& types) {
 
 absl::StatusOr<Operands> OperandSets::Signs(const Problem& p) {
   Operands operands = At(0);
-  Matrix a = a_, b = b_;
+  Matrix a = a_, b = b_, scales_a = scales_a_, scales_b = scales_b_;
   absl::Status status = Place(kSignsA, p.types.a, 1, a);
   if (status.ok()) status = Place(kSignsB, p.types.b, 1, b);
+  if (status.ok()) status = Place(kExactScalesA, DType::kF32, 1, scales_a);
+  if (status.ok()) status = Place(kExactScalesB, DType::kF32, 1, scales_b);
   if (!status.ok()) return status;
   operands.a = a.data;
   operands.b = b.data;
+  operands.scales_a = ScalesAt(scales_a, 0);
+  operands.scales_b = ScalesAt(scales_b, 0);
   return operands;
 }
 
@@ -133,14 +148,26 @@ absl::Status OperandSets::Place(Role role, DType type, int64_t count, Matrix& ma
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::byte>> OperandSets::DrawFor(Role role, DType type) const {
+  const uint64_t seed = inputs_.seed + role;
+  switch (role) {
+    case kSignsA:
+    case kSignsB:
+      return DrawSigns(seed, type);
+    case kScalesA:
+    case kScalesB:
+      return DrawScales(seed);
+    case kExactScalesA:
+    case kExactScalesB:
+      return DrawExactScales(seed);
+    default:
+      return Draw(inputs_, seed, type, type == DType::kS8 ? OverS8 : nullptr);
+  }
+}
+
 absl::Status OperandSets::FillRandomly(Role role, DType type, Slab& slab) {
   if (slab.drawn.empty()) {
-    const bool signs = role == kSignsA || role == kSignsB;
-    const bool scales = role == kScalesA || role == kScalesB;
-    absl::StatusOr<std::vector<std::byte>> drawn =
-        signs    ? DrawSigns(inputs_.seed + role, type)
-        : scales ? Draw(inputs_, inputs_.seed, type, One)
-                 : Draw(inputs_, inputs_.seed + role, type, type == DType::kS8 ? OverS8 : nullptr);
+    absl::StatusOr<std::vector<std::byte>> drawn = DrawFor(role, type);
     if (!drawn.ok()) return drawn.status();
     slab.drawn = *std::move(drawn);
   }

@@ -29,8 +29,8 @@ class OperandSets {
   Operands At(int64_t index) const;
   int64_t count() const { return count_; }
 
-  // A and B of the prepared problem, of -1, 0 and 1, and the first set's D. They stay until the
-  // next problem. RESOURCE_EXHAUSTED if there is no room for them.
+  // A and B of the prepared problem, of -1, 0 and 1, with scales of 1/2, 1 and 2, and the first
+  // set's D. They stay until the next problem. RESOURCE_EXHAUSTED if there is no room for them.
   absl::StatusOr<Operands> Signs(const Problem& problem);
 
   // The assumption about the elements of A and B: kDrawn unless they repeat along k.
@@ -53,7 +53,17 @@ class OperandSets {
     std::byte* data = nullptr;
     bool by_block = false;  // for scales: a row is a block of k, else a line
   };
-  enum Role : uint64_t { kA, kB, kD, kSignsA, kSignsB, kScalesA, kScalesB };
+  enum Role : uint64_t {
+    kA,
+    kB,
+    kD,
+    kSignsA,
+    kSignsB,
+    kScalesA,
+    kScalesB,
+    kExactScalesA,
+    kExactScalesB
+  };
 
   static Matrix Describe(int64_t rows, int64_t cols, DType type);
   static Matrix DescribeScales(ScaleBlocks blocks, int64_t outer, int64_t k);
@@ -61,14 +71,15 @@ class OperandSets {
   absl::Status PlaceAll(const Types& types);
   // Finds room for `count` matrices.
   absl::Status Place(Role role, DType type, int64_t count, Matrix& matrix);
+  absl::StatusOr<std::vector<std::byte>> DrawFor(Role role, DType type) const;
   absl::Status FillRandomly(Role role, DType type, Slab& slab);
 
   Backend& backend_;
   const GeneratorSpec inputs_;
   std::map<std::pair<Role, DType>, Slab> slabs_;
   Matrix a_, b_, d_;
-  // The block scales of A and B: all are 1. Those of lines lie block by block, as torch and
-  // DeepGEMM expect them. Without bytes if there are none.
+  // The block scales of A and B. Those of lines lie block by block, as torch and DeepGEMM expect
+  // them. Without bytes if there are none.
   Matrix scales_a_, scales_b_;
   int64_t count_ = 0;
   Elements known_ = Elements::kAny;

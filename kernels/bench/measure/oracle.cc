@@ -60,6 +60,23 @@ absl::StatusOr<std::vector<std::byte>> ReadLines(Backend& backend, const Stored&
   return out;
 }
 
+// The scales of `lines`, line by line, as ScaleBlocks::kLines has them. Empty if there are none.
+absl::StatusOr<std::vector<float>> ReadScales(Backend& backend, ScaleBlocks blocks,
+                                              const ScaleView& scales,
+                                              const std::vector<int64_t>& lines, int64_t k) {
+  if (blocks == ScaleBlocks::kNone) return std::vector<float>{};
+  const auto count = static_cast<size_t>(ScaleBlockCount(k));
+  std::vector<float> out(lines.size() * count);
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const int64_t line = blocks == ScaleBlocks::kTiles ? lines[i] / kScaleBlock : lines[i];
+    const absl::Status status = backend.Read(scales.data + line * scales.line_step,
+                                             static_cast<size_t>(scales.block_step) * sizeof(float),
+                                             sizeof(float), count, out.data() + i * count);
+    if (!status.ok()) return status;
+  }
+  return out;
+}
+
 // An infinite element is right if the exact one may be beyond D's type.
 double OfBound(const Expected& expected, double actual, DType type) {
   const bool overflows = std::abs(expected.value) + expected.tolerance >= LargestFinite(type);
@@ -104,12 +121,16 @@ absl::Status Oracle::Prepare(Backend& backend, const Problem& problem, const Ope
   small.trans_a = false;
   small.trans_b = true;
   Operands host = {.a = a->data(), .lda = problem.k, .b = b->data(), .ldb = problem.k};
-  // As OperandSets has them.
-  const std::vector<float> ones(static_cast<size_t>(problem.k / kScaleBlock + 1), 1.0f);
-  if (HasBlockScales(problem)) {
-    small.scales_a = small.scales_b = ScaleBlocks::kLines;
-    host.scales_a = host.scales_b = {.data = ones.data(), .line_step = 0, .block_step = 1};
-  }
+  const auto scales_a = ReadScales(backend, problem.scales_a, device.scales_a, rows_, problem.k);
+  if (!scales_a.ok()) return scales_a.status();
+  const auto scales_b = ReadScales(backend, problem.scales_b, device.scales_b, cols_, problem.k);
+  if (!scales_b.ok()) return scales_b.status();
+  if (!scales_a->empty()) small.scales_a = ScaleBlocks::kLines;
+  if (!scales_b->empty()) small.scales_b = ScaleBlocks::kLines;
+  host.scales_a = {
+      .data = scales_a->data(), .line_step = ScaleBlockCount(problem.k), .block_step = 1};
+  host.scales_b = {
+      .data = scales_b->data(), .line_step = ScaleBlockCount(problem.k), .block_step = 1};
   expected_.clear();
   ExpectedElements elements(small, host, known);
   for (int64_t i = 0; i < small.m; ++i) {
