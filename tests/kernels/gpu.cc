@@ -173,6 +173,23 @@ std::string Describe(const Kernel& kernel, const LaunchParams& params) {
   return text;
 }
 
+ProductData InF64OnGpu(const ProductData& data, double (*of)(double)) {
+  ProductCase product = data.product;
+  product.problem.types = {DType::kF64, DType::kF64, DType::kF64, Compute::kF64};
+  ProductData wide(product);
+  const auto copy = [of](const GuardedMatrix& from, GuardedMatrix& to) {
+    for (int64_t i = 0; i < from.rows(); ++i) {
+      for (int64_t j = 0; j < from.cols(); ++j) to.Set(i, j, of(from.At(i, j)));
+    }
+  };
+  copy(data.a, wide.a);
+  copy(data.b, wide.b);
+  const absl::StatusOr<const Kernel*> cublas = FindKernel("cublas_f64");
+  EXPECT_TRUE(cublas.ok()) << cublas.status();
+  EXPECT_EQ(RunOnGpu(**cublas, wide, Defaults(**cublas), 0), absl::OkStatus());
+  return wide;
+}
+
 std::string CheckOnGpu(const Kernel& kernel, const ProductCase& product,
                        const LaunchParams& params) {
   const auto run = [&](const Kernel& row, ProductData& data) {

@@ -62,6 +62,9 @@ absl::Status RunOnGpu(const Kernel& kernel, ProductData& data, const LaunchParam
 // so that compute-sanitizer sees a step beyond it.
 absl::Status RunInExactBuffers(const Kernel& kernel, ProductData& data);
 
+// The product of A and B with each element mapped by `of`, in double precision, by cuBLAS.
+ProductData InF64OnGpu(const ProductData& data, double (*of)(double));
+
 // CheckProduct on the GPU. Faults come with the launch parameters.
 std::string CheckOnGpu(const Kernel& kernel, const ProductCase& product,
                        const LaunchParams& params);

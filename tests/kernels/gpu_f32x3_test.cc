@@ -63,8 +63,8 @@ struct Errors {
 class Reference {
  public:
   explicit Reference(const ProductData& data)
-      : sums_(InF64(data, [](double x) { return x; })),
-        magnitudes_(InF64(data, [](double x) { return std::abs(x); })) {}
+      : sums_(InF64OnGpu(data, [](double x) { return x; })),
+        magnitudes_(InF64OnGpu(data, [](double x) { return std::abs(x); })) {}
 
   Errors Of(const ProductData& data) const {
     const Problem& p = data.product.problem;
@@ -82,23 +82,6 @@ class Reference {
   }
 
  private:
-  static ProductData InF64(const ProductData& data, double (*of)(double)) {
-    ProductCase product = data.product;
-    product.problem.types = {DType::kF64, DType::kF64, DType::kF64, Compute::kF64};
-    ProductData wide(product);
-    const auto copy = [of](const GuardedMatrix& from, GuardedMatrix& to) {
-      for (int64_t i = 0; i < from.rows(); ++i) {
-        for (int64_t j = 0; j < from.cols(); ++j) to.Set(i, j, of(from.At(i, j)));
-      }
-    };
-    copy(data.a, wide.a);
-    copy(data.b, wide.b);
-    const absl::StatusOr<const Kernel*> cublas = FindKernel("cublas_f64");
-    EXPECT_TRUE(cublas.ok()) << cublas.status();
-    EXPECT_EQ(RunOnGpu(**cublas, wide, Defaults(**cublas), 0), absl::OkStatus());
-    return wide;
-  }
-
   ProductData sums_, magnitudes_;
 };
 
