@@ -20,7 +20,7 @@
 #       after it.
 #
 # Pieces: kernels-test device-test faults checks fairness overload wire-overload security
-# conformance wire small idle-tuning latency strangers crowds soak attacks suites python
+# conformance inference wire small idle-tuning latency strangers crowds soak attacks suites python
 #
 # faults with two devices (--devices cuda:0,1) loses them: an illegal access takes both. With
 # one it skips that.
@@ -44,10 +44,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 PIECES=(kernels-test device-test faults checks fairness overload wire-overload security conformance
-  wire small idle-tuning latency strangers crowds soak attacks suites python)
+  inference wire small idle-tuning latency strangers crowds soak attacks suites python)
 declare -A SECONDS_OF=([kernels-test]=240 [device-test]=120 [faults]=120 [checks]=560 [fairness]=260
   [overload]=400 [wire-overload]=120 [security]=120 [conformance]=560 [wire]=400 [small]=120
-  [idle-tuning]=240 [strangers]=570 [crowds]=420
+  [inference]=120 [idle-tuning]=240 [strangers]=570 [crowds]=420
   [latency]=420 [soak]=480 [attacks]=570 [suites]=580 [python]=540)
 
 # The measurements of `suites`: a name, and the arguments of gemm_bench. The last three
@@ -103,8 +103,9 @@ pack() {
   mkdir -p "$stubs"
   protoc -I "$ROOT/proto" --python_out="$stubs" --grpc_out="$stubs" \
     --plugin=protoc-gen-grpc="$(command -v grpc_python_plugin)" gemm/v1/gemm.proto
+  protoc -I "$ROOT/proto" --python_out="$stubs" inference/inference.proto
   cp "$ROOT"/tests/conformance/*.py "$ROOT"/tests/wire/torch_server.py \
-    "$ROOT"/tests/wire/{check_cost,clean_jobs,busy_threads,idle_tuning_delay}.py \
+    "$ROOT"/tests/wire/{check_cost,clean_jobs,busy_threads,idle_tuning_delay,inference_cost}.py \
     "$ROOT"/kernels/bench/compile_triton.py "$BUNDLE/python/"
   mkdir "$BUNDLE/python/attacks"
   cp "$ROOT"/tests/attacks/*.py "$BUNDLE/python/attacks/"
@@ -350,6 +351,11 @@ run_conformance() {
   with_server conformance -- python3 "$BUNDLE/python/conformance.py" --address '{address}' \
     --stubs "$BUNDLE/python/stubs" --device-kind "${DEVICES%%:*}" "${flags[@]}" \
     --json "$OUT_DIR/.conformance.json"
+}
+# ModelInfer beside MultiplyUnary.
+run_inference() {
+  with_server inference -- python3 "$BUNDLE/python/inference_cost.py" --address '{address}' \
+    --stubs "$BUNDLE/python/stubs" --json "$OUT_DIR/.inference.json"
 }
 # The baseline once with each allocator of the bundle, and gemmd. With --before, that
 # gemmd, too: it takes its turns between the others.
