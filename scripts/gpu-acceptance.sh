@@ -354,7 +354,8 @@ run_conformance() {
 }
 # ModelInfer beside MultiplyUnary.
 run_inference() {
-  with_server inference -- python3 "$BUNDLE/python/inference_cost.py" --address '{address}' \
+  with_server inference --flag=--max-message-bytes=256MiB -- \
+    python3 "$BUNDLE/python/inference_cost.py" --address '{address}' \
     --stubs "$BUNDLE/python/stubs" --json "$OUT_DIR/.inference.json"
 }
 # The baseline once with each allocator of the bundle, and gemmd. With --before, that

@@ -3,9 +3,9 @@
 
   inference_cost.py --address 127.0.0.1:50051 --stubs DIR
 
-DIR has the Python modules of gemm/v1/gemm.proto and inference/inference.proto. Both send the same
-f16 operands, and get D back. Requests are made before and answers stay bytes, so that the two
-clients cost the same. They take turns.
+DIR has the Python modules of gemm/v1/gemm.proto and inference/inference.proto. The server needs
+--max-message-bytes=256MiB. Both send the same f16 operands, and get D back. Requests are made
+before and answers stay bytes, so that the two clients cost the same. They take turns.
 """
 
 import argparse
